@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from memohop.data.prepared._folder import check_target as of_a_prepared_graph
+from memohop.data.prepared._folder import GRAPH_FOLDER
 from memohop.errors import DataError, UsageError
-from memohop.fit._keep import check_target as of_a_model
+from memohop.fit._keep import MODEL_FOLDER
 from memohop.outputs import check_output, check_writable, whole_file, write_whole
 
 
@@ -65,20 +65,20 @@ def test_a_link_stays_a_link_and_permissions_stay(tmp_path: Path):
     assert target.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("check", [of_a_model, of_a_prepared_graph])
-def test_a_folder_that_could_not_be_made_is_refused(tmp_path: Path, check):
+@pytest.mark.parametrize("layout", [MODEL_FOLDER, GRAPH_FOLDER])
+def test_a_folder_that_could_not_be_made_is_refused(tmp_path: Path, layout):
     (tmp_path / "link").symlink_to("nowhere")
     (tmp_path / "file").write_text("mine")
     for name in ("link", "link/inside"):
         with pytest.raises(UsageError, match=r"link is a link to nowhere, which does not exist;"):
-            check(tmp_path / name)
+            layout.check_target(tmp_path / name)
     with pytest.raises(UsageError, match="file is a file; give the name of a folder"):
-        check(tmp_path / "file")
+        layout.check_target(tmp_path / "file")
     with pytest.raises(UsageError, match=r"nothing can be written into .*file \(Not a directory\)"):
-        check(tmp_path / "file" / "inside")
+        layout.check_target(tmp_path / "file" / "inside")
     (tmp_path / "folder").mkdir()
     for name in ("folder", "new/folder"):
-        check(tmp_path / name)
+        layout.check_target(tmp_path / name)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder", "link"]
 
 

@@ -15,18 +15,22 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import psutil
 
-from memohop.errors import DataError, UsageError
+from memohop.errors import DataError, MemohopError, UsageError
 from memohop.outputs import TEMPORARY, check_writable
+from memohop.version import __version__
 
 NO_DIGEST = "0" * 64
 """What stands in a description instead of its own digest while that is computed."""
 
+_SIGNATURE = "\n<!-- SHA-256 of what is above: {} -->\n"
 _WORKING = re.compile(r"\.writing-(\d{1,9})")
 _NOTE = "memohop.txt"
 _NOTED = b"Memohop writes the files of the folder above in here; when next it writes, this goes.\n"
@@ -48,66 +52,172 @@ def named(stem: str, digest: str, ending: str) -> str:
     return f"{stem}-{digest[:16]}{ending}"
 
 
-def is_named_so(path: Path, names: re.Pattern[str]) -> bool:
-    """Whether the name of a file matches, with its own digest as the group ``digest``."""
-    match = names.fullmatch(path.name)
-    start = match["digest"] if match else None
-    return start is not None and path.is_file() and sha256_of(path).startswith(start)
-
-
 def sealed(text: str) -> bytes:
     """A description with its digest in place of the first :data:`NO_DIGEST`."""
     return text.replace(NO_DIGEST, sha256(text.encode()), 1).encode()
 
 
-def is_sealed(content: bytes, claimed: str) -> bool:
-    """Whether a description has the digest that it claims."""
-    return sha256(content.replace(claimed.encode(), NO_DIGEST.encode(), 1)) == claimed
+def signed(text: bytes) -> bytes:
+    """A text with its digest below."""
+    return text + _SIGNATURE.format(sha256(text)).encode()
 
 
-def check_folder(
-    path: str | os.PathLike[str],
-    what: str,
-    is_ours: Callable[[Path], bool],
-    described: str,
-    *replaced: str,
-) -> Path:
-    """The folder to write; a :class:`UsageError` if something there would be lost.
+class _Head(msgspec.Struct):
+    """What every description has, in every format."""
 
-    Args:
-        path: The folder that the user named.
-        what: What is to be written, for messages.
-        is_ours: Whether a file or folder in it is proven to be ours.
-        described: The name of the description, without which nothing else may be there.
-        *replaced: The names of other files that would be replaced.
+    format: int
+    memohop: str
+    sha256: str | dict[str, str]  # its own, in older models one of several
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A kind of folder that we write.
+
+    Attributes:
+        what: What it holds, for messages.
+        command: The command that writes it.
+        described: The name of its description.
+        format: Of the description; an older one is refused.
+        names: The names of its other files, with the beginning of their digest as the group
+            ``digest``.
+        again: How to get it again, for messages about a file that is damaged.
+        anew: How to make it again in this format; braces stand for the folder.
+        card: The name of a text for people that is :func:`signed`, if there is one.
     """
-    folder = Path(path).expanduser()
-    for part in (folder, *folder.parents):
-        if part.is_symlink() and not part.exists():
-            raise UsageError(
-                f"{part} is a link to {part.readlink()}, which does not exist; remove the link or "
-                "give another name"
-            )
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; give the name of a folder")
-    inside = {path.name: path for path in folder.iterdir()} if folder.exists() else {}
-    if described not in inside:
-        for name in sorted(inside, key=lambda name: (name.startswith("."), name)):
-            if not is_ours(inside[name]) and not TEMPORARY.fullmatch(name):
+
+    what: str
+    command: str
+    described: str
+    format: int
+    names: re.Pattern[str]
+    again: str
+    anew: str
+    card: str = ""
+
+    def check_target(self, path: str | os.PathLike[str]) -> Path:
+        """The folder to write; a :class:`UsageError` if something there would be lost."""
+        folder = Path(path).expanduser()
+        for part in (folder, *folder.parents):
+            if part.is_symlink() and not part.exists():
                 raise UsageError(
-                    f"{folder} exists and is no {what} (it holds {name}); give another name"
+                    f"{part} is a link to {part.readlink()}, which does not exist; remove the "
+                    "link or give another name"
                 )
-    for name in (described, *replaced):
-        if name in inside and not is_ours(inside[name]):
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"{folder} is a file; give the name of a folder")
+        inside = {path.name: path for path in folder.iterdir()} if folder.exists() else {}
+        if self.described not in inside:
+            for name in sorted(inside, key=lambda name: (name.startswith("."), name)):
+                if not self.is_ours(inside[name]) and not TEMPORARY.fullmatch(name):
+                    raise UsageError(
+                        f"{folder} exists and is no {self.what} (it holds {name}); give another "
+                        "name"
+                    )
+        for name in (self.described, self.card):
+            if name in inside and not self.is_ours(inside[name]):
+                raise UsageError(
+                    f"{folder / name} would be replaced, and is not as memohop wrote it; move it "
+                    f"away, or give the {self.what} another name"
+                )
+        nearest = next(
+            path for path in (folder.absolute(), *folder.absolute().parents) if path.exists()
+        )
+        check_writable(nearest, f"{folder}")
+        return folder
+
+    def is_ours(self, path: Path) -> bool:
+        """Whether a file or folder in such a folder is proven to be ours."""
+        content = path.read_bytes() if path.is_file() else b""
+        if path.name == self.described:
+            return self._head(content) is not None
+        if path.name == self.card:
+            return content == signed(content[: -len(_SIGNATURE.format(NO_DIGEST))])
+        return is_working_folder(path) or self.is_named_by_digest(path)
+
+    def is_named_by_digest(self, path: Path) -> bool:
+        """Whether the name of a file is one of :attr:`names`, with its own digest."""
+        match = self.names.fullmatch(path.name)
+        start = match["digest"] if match else None
+        return start is not None and path.is_file() and sha256_of(path).startswith(start)
+
+    def read(self, folder: Path) -> bytes:
+        """The description; an error if it is not there, was changed or has another format."""
+        path = folder / self.described
+        if not path.is_file():
             raise UsageError(
-                f"{folder / name} would be replaced, and is not as memohop wrote it; move it "
-                f"away, or give the {what} another name"
+                f"there is no {self.what} in {folder}; memohop {self.command} makes one"
             )
-    nearest = next(
-        path for path in (folder.absolute(), *folder.absolute().parents) if path.exists()
-    )
-    check_writable(nearest, f"{folder}")
-    return folder
+        content = path.read_bytes()
+        head = self._head(content)
+        if head is None:
+            raise self.damaged(path)
+        if head.format != self.format:
+            update = "update memohop, or " if head.format > self.format else ""
+            raise DataError(
+                f"{folder} was made by memohop {head.memohop} in format {head.format}, and memohop "
+                f"{__version__} reads format {self.format} alone; {update}"
+                f"{self.anew.format(folder)}"
+            )
+        return content
+
+    def write(self, folder: Path, files: Mapping[str, bytes], described: str) -> None:
+        """Write files and their description, instead of older ones of ours.
+
+        Args:
+            folder: The folder.
+            files: Their content, by name.
+            described: The description, with :data:`NO_DIGEST` for its digest.
+        """
+        older = [path for path in folder.iterdir() if self.is_ours(path)] if folder.exists() else []
+        names = [*files, self.described]
+        with disk_errors(folder, self.what, self.described), working_folder(folder) as work:
+            for name, content in zip(names, [*files.values(), sealed(described)], strict=True):
+                (work / name).write_bytes(content)
+            publish(work, folder, files, self.described)
+            for path in older:
+                if path.name not in names and path.is_file():
+                    path.unlink()
+
+    def damaged(self, path: Path) -> DataError:
+        """The error for a file that is missing or was changed."""
+        return DataError(
+            f"{path} is missing, damaged or was changed after memohop {self.command} wrote it: its "
+            f"SHA-256 is not the one that was recorded; {self.again}"
+        )
+
+    @contextmanager
+    def refused(self, path: Path, *others: type[Exception]) -> Iterator[None]:
+        """Turn errors on what a file holds, inside the block, into one that names the file.
+
+        Args:
+            path: The file.
+            *others: Other errors than ours, and than those of what is no JSON of the right types.
+        """
+        errors: tuple[type[Exception], ...] = (
+            MemohopError,
+            msgspec.MsgspecError,
+            UnicodeDecodeError,
+            RecursionError,
+            *others,
+        )
+        try:
+            yield
+        except errors as error:
+            raise DataError(
+                f"{path} is not as memohop {self.command} writes it: {error}; {self.again}"
+            ) from error
+
+    def _head(self, content: bytes) -> _Head | None:
+        """The head of a description in any format; None if it is none, or was changed."""
+        try:
+            head = msgspec.json.decode(content, type=_Head)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        digests = {self.described: head.sha256} if isinstance(head.sha256, str) else head.sha256
+        claimed = digests.get(self.described, "")
+        with_none = content.replace(claimed.encode(), NO_DIGEST.encode(), 1)
+        return head if sha256(with_none) == claimed else None
 
 
 @contextmanager

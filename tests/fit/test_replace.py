@@ -119,9 +119,9 @@ def test_a_model_that_is_replaced_while_it_is_read_is_the_newer_one(model, newer
     assert (again.predict_proba() == newer.predict_proba()).all()
     tensors, newest = SavedModel.tensors, weaker(newer)
 
-    def replaced_after_the_weights(self, path):
-        content = tensors(self, path)
-        if path == self.weights:
+    def replaced_after_the_weights(self, kind):
+        content = tensors(self, kind)
+        if kind == "weights":
             newest.save(model)
         return content
 
@@ -147,7 +147,9 @@ def test_a_full_disk_leaves_the_older_model_and_no_other_file(model, newer, monk
     newer.graph_.y[0] = 1 - newer.graph_.y[0]
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", full)
-        with pytest.raises(DataError, match=r"No space left .*; the older model is as it was"):
+        with pytest.raises(
+            DataError, match=r"No space left .*; the older saved model is as it was"
+        ):
             newer.save(model)
     assert contents(model) == before
     newer.save(model)

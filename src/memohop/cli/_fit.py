@@ -115,16 +115,16 @@ def fit(
 
     from memohop.data.prepared import open_prepared
     from memohop.fit import (
+        MODEL_FOLDER,
         GraphClassifier,
         GraphEstimator,
         GraphRegressor,
-        check_target,
         ray_workers,
     )
     from memohop.report.fit import fit_remark, fit_table, rare_text
     from memohop.report.terminal import progress_bar
 
-    check_target(output)
+    MODEL_FOLDER.check_target(output)
     if nodes is not None and edges is not None:
         read = reading.read(nodes, edges)
     else:

@@ -37,6 +37,7 @@ from memohop.training.metrics import METRICS
 
 _Whole: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 _Plain: TypeAlias = bool | _Whole | float | str | None
+_Digest: TypeAlias = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 _AboveZero: TypeAlias = Annotated[float, Meta(gt=0)]
 
 _READING = ("label", "id", "source", "target", "weight", "directed", "task", "encoding")
@@ -56,12 +57,14 @@ class DescribedComponent(msgspec.Struct, frozen=True):
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of ``model.json``, except for digests and the version that wrote it.
+    """The content of ``model.json``, except for its own digest and the version that wrote it.
 
     A name that ends in an underscore is that of an attribute of the estimator.
     """
 
     estimator: Literal["GraphClassifier", "GraphRegressor", "MMPClassifier"]
+    weights: _Digest  # of the file of tensors
+    graph: _Digest  # of the file of the graph of fit
     parameters: Mapping[str, _Plain | list[str]]
     n_features_in_: Annotated[int, Meta(ge=1)]
     feature_names_in_: list[str] | UnsetType = UNSET  # if they came in a data frame

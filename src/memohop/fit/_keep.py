@@ -25,12 +25,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
 import numpy as np
 from msgspec import UNSET
 from safetensors import SafetensorError
@@ -39,7 +37,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 import memohop.folders as folders
-from memohop.errors import DataError, MemohopError, UsageError
+from memohop.errors import DataError, UsageError
 from memohop.fit._card import record_card
 from memohop.fit._described import (
     Description,
@@ -48,101 +46,67 @@ from memohop.fit._described import (
     put_together,
     take_apart,
 )
-from memohop.folders import NO_DIGEST, sha256, sha256_of
+from memohop.folders import sha256, sha256_of
 from memohop.interrupts import interrupts_wait
 from memohop.version import __version__
 
 if TYPE_CHECKING:
     from memohop.fit.estimator import GraphEstimator
 
-FORMAT = 5
-"""It is raised whenever an older version could not read a folder."""
+Kind = Literal["weights", "graph"]
+"""The kinds of files of tensors."""
 
-_JSON, _CARD = "model.json", "README.md"
-_FILE = re.compile(r"(weights|graph|trees)-(?P<digest>[0-9a-f]{16})\.(?:safetensors|txt)")
-_CARD_END = "\n<!-- SHA-256 of what is above: {} -->\n"
-
-
-def check_target(path: str | os.PathLike[str]) -> Path:
-    """The folder for a model; a ``UsageError`` if it cannot be written or holds other files."""
-    folder = Path(path).expanduser()
-    return folders.check_folder(folder, "saved model", _is_ours, _JSON, _CARD)
+MODEL_FOLDER = folders.Layout(
+    what="saved model",
+    command="fit",
+    described="model.json",
+    format=5,  # raised whenever an older version could not read a folder
+    names=re.compile(r"(weights|graph|trees)-(?P<digest>[0-9a-f]{16})\.(?:safetensors|txt)"),
+    again="copy the model again, or fit it again",
+    anew="fit the model again: memohop fit --nodes NODES --edges EDGES --label LABEL -o {}",
+    card="README.md",
+)
 
 
 @interrupts_wait()
 def save(estimator: GraphEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator into a folder, which may hold an older model."""
-    folder = check_target(path)
+    folder = MODEL_FOLDER.check_target(path)
     parts, weights = take_apart(estimator.model_)
     graph = graph_tensors(estimator.own_graph(), estimator.ids_)
-    files = {}
-    for kind, tensors in {"weights": weights, "graph": graph}.items():
-        content = save_tensors(tensors)
-        files[folders.named(kind, sha256(content), ".safetensors")] = content
+    files = {"weights": save_tensors(weights), "graph": save_tensors(graph)}
+    digests: dict[str, Any] = {kind: sha256(content) for kind, content in files.items()}
     parameters = {
         name: value.item() if isinstance(value, np.generic) else value
         for name, value in estimator.get_params().items()
     }
     if not isinstance(parameters["random_state"], int):
         parameters["random_state"] = None
-    attributes = {
+    attributes: dict[str, Any] = {
         name: value.tolist() if isinstance(value, np.ndarray) else value
         for name in Description.__struct_fields__
         if name.endswith("_") and (value := getattr(estimator, name, UNSET)) is not UNSET
     }
     name: Any = type(estimator).__name__
-    description = Description(estimator=name, parameters=parameters, **attributes, **parts)
-    _write(folder, files, description, record_card(estimator))
-
-
-def _write(folder: Path, files: Mapping[str, bytes], model: Description, card: str) -> None:
-    """Write a model; the digest of ``model.json`` is of the text with zeros in its place."""
-    digests = {_JSON: NO_DIGEST} | {name: sha256(content) for name, content in files.items()}
-    header = {"format": FORMAT, "sha256": digests, "memohop": __version__}
+    description = Description(
+        estimator=name, parameters=parameters, **digests, **attributes, **parts
+    )
+    head = {"format": MODEL_FOLDER.format, "sha256": folders.NO_DIGEST, "memohop": __version__}
     try:
-        text = json.dumps(header | model.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
+        described = head | description.to_json()
+        text = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise UsageError(
             f"this model cannot be saved ({error}); use labels that are strings or numbers"
         ) from error
-    older = [path for path in folder.iterdir() if _is_ours(path)] if folder.exists() else []
-    signed = card + _CARD_END.format(sha256(card.encode()))
-    written = {**files, _CARD: signed.encode(), _JSON: folders.sealed(text)}
-    with folders.disk_errors(folder, "model", _JSON), folders.working_folder(folder) as work:
-        for name, content in written.items():
-            (work / name).write_bytes(content)
-        folders.publish(work, folder, [name for name in written if name != _JSON], _JSON)
-        for path in older:
-            if path.name not in written and path.is_file():
-                path.unlink()
+    written = {_named(kind, digests[kind]): content for kind, content in files.items()}
+    written[MODEL_FOLDER.card] = folders.signed(record_card(estimator).encode())
+    MODEL_FOLDER.write(folder, written, text)
 
 
-def _is_ours(path: Path) -> bool:
-    """Whether a file or folder inside the folder of a model is proven to be Memohop's."""
-    content = path.read_bytes() if path.name in (_JSON, _CARD) and path.is_file() else b""
-    if path.name == _JSON:
-        return _header(content) is not None
-    if path.name == _CARD:
-        card = content[: -len(_CARD_END.format(NO_DIGEST))]
-        return content == card + _CARD_END.format(sha256(card)).encode()
-    return folders.is_working_folder(path) or folders.is_named_so(path, _FILE)
-
-
-class _Header(msgspec.Struct):
-    """The part of ``model.json`` that every version has."""
-
-    format: int
-    memohop: str
-    sha256: dict[str, str]
-
-
-def _header(content: bytes) -> _Header | None:
-    """The header of a ``model.json``; None if it is not one, or its digest is another one."""
-    try:
-        header = msgspec.json.decode(content, type=_Header)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    return header if folders.is_sealed(content, header.sha256.get(_JSON, "")) else None
+def _named(kind: str, digest: str) -> str:
+    """The name of a file of tensors."""
+    return folders.named(kind, digest, ".safetensors")
 
 
 class SavedModel:
@@ -155,64 +119,33 @@ class SavedModel:
         folder: The folder.
         json: The path of ``model.json``.
         content: Its bytes.
-        weights: The path of its tensors.
-        graph: The path of the graph of ``fit``, which may have been deleted.
+        description: What it says.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.folder = Path(path).expanduser()
-        self.json = self.folder / _JSON
-        if not self.json.is_file():
-            raise UsageError(f"there is no saved model in {self.folder}; memohop fit makes one")
-        self.content = self.json.read_bytes()
-        header = _header(self.content)
-        if header is None:
-            raise _damaged(self.json)
-        if header.format != FORMAT:
-            update = "update memohop, or " if header.format > FORMAT else ""
-            raise DataError(
-                f"{self.folder} was made by memohop {header.memohop} in format {header.format}, "
-                f"and memohop {__version__} reads format {FORMAT} alone; {update}fit the model "
-                f"again: memohop fit --nodes NODES --edges EDGES --label LABEL -o {self.folder}"
-            )
-        self._sha256 = header.sha256
-        names = {match[1]: name for name in header.sha256 if (match := _FILE.fullmatch(name))}
-        with refused(self.json):
-            if names.keys() != {"weights", "graph"}:
-                raise UsageError(f"its files are {', '.join(header.sha256)}")
-        self.weights, self.graph = self.folder / names["weights"], self.folder / names["graph"]
+        self.json = self.folder / MODEL_FOLDER.described
+        self.content = MODEL_FOLDER.read(self.folder)
+        with MODEL_FOLDER.refused(self.json):
+            self.description = Description.from_json(self.content)
 
     def is_replaced(self) -> bool:
         """Whether the folder holds another model by now."""
         return not self.json.is_file() or self.json.read_bytes() != self.content
 
-    def tensors(self, path: Path) -> dict[str, Tensor]:
-        """The content of one of its files of tensors."""
-        if not path.is_file() or sha256_of(path) != self._sha256[path.name]:
-            raise _damaged(path)
+    def path(self, kind: Kind) -> Path:
+        """One of its files of tensors; that of the graph may have been deleted."""
+        return self.folder / _named(kind, getattr(self.description, kind))
+
+    def tensors(self, kind: Kind) -> dict[str, Tensor]:
+        """The content of one of these."""
+        path = self.path(kind)
+        if not path.is_file() or sha256_of(path) != getattr(self.description, kind):
+            raise MODEL_FOLDER.damaged(path)
         try:
             return load_file(path)
         except (SafetensorError, KeyError, ValueError, RuntimeError) as error:
-            raise _damaged(path) from error
-
-
-@contextmanager
-def refused(path: Path) -> Iterator[None]:
-    """Turn errors inside the block into a ``DataError`` that names the file."""
-    try:
-        yield
-    except (MemohopError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(
-            f"{path} has the right digest but does not describe a model: {error}; "
-            "fit the model again, or copy it again from where it was fitted"
-        ) from error
-
-
-def _damaged(path: Path) -> DataError:
-    return DataError(
-        f"{path} is missing, damaged or was changed after it was saved: its SHA-256 is not the one "
-        "that was recorded; copy the model again, or fit it again"
-    )
+            raise MODEL_FOLDER.damaged(path) from error
 
 
 def load(path: str | os.PathLike[str], kinds: Sequence[type[GraphEstimator]]) -> GraphEstimator:
@@ -234,22 +167,20 @@ def load(path: str | os.PathLike[str], kinds: Sequence[type[GraphEstimator]]) ->
 
 
 def _load(saved: SavedModel, kinds: Sequence[type[GraphEstimator]]) -> GraphEstimator:
-    weights = saved.tensors(saved.weights)
-    with refused(saved.json):
-        description = Description.from_json(saved.content)
+    description, weights = saved.description, saved.tensors("weights")
     make = {kind.__name__: kind for kind in kinds}.get(description.estimator)
     if make is None:
         raise UsageError(
             f"{saved.folder} holds a {description.estimator}; load it with that class, or with "
             "memohop.load_model"
         )
-    with refused(saved.json):
+    with MODEL_FOLDER.refused(saved.json):
         estimator = _make(make, description)
         ensemble = put_together(description, weights)
-    if saved.graph.exists():
-        graph = saved.tensors(saved.graph)
-        with refused(saved.graph):
-            estimator.graph_, estimator.ids_ = checked_graph(graph, description.sizes)
+    if (graph := saved.path("graph")).exists():
+        tensors = saved.tensors("graph")
+        with MODEL_FOLDER.refused(graph):
+            estimator.graph_, estimator.ids_ = checked_graph(tensors, description.sizes)
     estimator.model_ = ensemble
     return estimator
 

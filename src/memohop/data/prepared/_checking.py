@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
 from memohop.data.prepared._arrays import is_array, map_array
-from memohop.data.prepared._folder import MANIFEST, Manifest, damaged, file_name, refused
+from memohop.data.prepared._folder import GRAPH_FOLDER, MANIFEST, Manifest, file_name, refused
 from memohop.data.prepared._links import MOST_NODES
 from memohop.data.tables.column import CLIP
 from memohop.errors import UsageError
@@ -44,7 +44,7 @@ def check_prepared(folder: Path, manifest: Manifest, *, contents: bool) -> None:
     for name, digest in manifest.files.items():
         path = paths[name] = folder / file_name(name, digest)
         if not path.is_file() or (contents and sha256_of(path) != digest):
-            raise damaged(path)
+            raise GRAPH_FOLDER.damaged(path)
     arrays = {}
     for name, (kind, shape) in expected.items():
         with refused(paths[name]):

@@ -21,10 +21,9 @@ may be replaced or removed, is in :mod:`memohop.folders`; how it is checked, in 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,12 +33,20 @@ import pyarrow as pa
 import memohop.folders as folders
 from memohop.data.read_options import Class, Task
 from memohop.data.tables.columns import ColumnEncoder
-from memohop.errors import DataError, UsageError
+from memohop.errors import DataError
 
 MANIFEST = "prepared.json"
 FORMAT = 2
-_FILES = re.compile(
-    r"(out|in|features|labels|sets|groups|ids)(-[a-z]+)?-(?P<digest>[0-9a-f]{16})\.(npy|arrow)"
+GRAPH_FOLDER = folders.Layout(
+    what="prepared graph",
+    command="prepare",
+    described=MANIFEST,
+    format=FORMAT,
+    names=re.compile(
+        r"(out|in|features|labels|sets|groups|ids)(-[a-z]+)?-(?P<digest>[0-9a-f]{16})\.(npy|arrow)"
+    ),
+    again="prepare the graph again",
+    anew="prepare it again",
 )
 _ENDS = 1 << 20  # bytes at either end of an input that its digest is of
 
@@ -104,11 +111,6 @@ def file_name(name: str, digest: str) -> str:
     return folders.named(name, digest, ".arrow" if name == "ids" else ".npy")
 
 
-def check_target(path: str | os.PathLike[str]) -> Path:
-    """The folder; a ``UsageError`` if it cannot be written or something in it would be lost."""
-    return folders.check_folder(path, "prepared graph", _is_ours, MANIFEST)
-
-
 @contextmanager
 def working_folder(folder: Path) -> Iterator[Path]:
     """A folder to work in, unless another process has one."""
@@ -140,67 +142,17 @@ def keep(folder: Path, work: Path, files: Sequence[Path], described: dict[str, A
     names = {file_name(name, digest) for name, digest in digests.items()}
     folders.publish(work, folder, names, MANIFEST)
     for path in folder.iterdir():  # of an older preparation, or of one that was killed
-        if path.name not in names and folders.is_named_so(path, _FILES):
+        if path.name not in names and GRAPH_FOLDER.is_named_by_digest(path):
             path.unlink()
 
 
 def read_manifest(folder: Path) -> Manifest:
     """The description of a prepared graph; one that was changed is a :class:`DataError`."""
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise UsageError(f"there is no prepared graph in {folder}; memohop prepare makes one")
-    content = path.read_bytes()
-    head = _head(content)
-    if head is not None and head.format != FORMAT:
-        raise DataError(
-            f"{folder} was made by memohop {head.memohop} in format {head.format}, and this "
-            f"version reads format {FORMAT}; prepare it again"
-        )
-    if head is None or not folders.is_sealed(content, head.sha256):
-        raise damaged(path)
-    with refused(path):
+    content = GRAPH_FOLDER.read(folder)
+    with refused(folder / MANIFEST):
         return msgspec.json.decode(content, type=Manifest)
 
 
-@contextmanager
-def refused(path: Path) -> Iterator[None]:
+def refused(path: Path) -> AbstractContextManager[None]:
     """Turn errors inside the block into a :class:`DataError` that names the file."""
-    try:
-        yield
-    except (UsageError, msgspec.MsgspecError, pa.ArrowException, OSError) as error:
-        raise DataError(
-            f"{path} is not as memohop prepare writes it: {error}; prepare the graph again"
-        ) from error
-
-
-class _Head(msgspec.Struct):
-    """The part of the description that every version has."""
-
-    format: int
-    memohop: str
-    sha256: str
-
-
-def _head(content: bytes) -> _Head | None:
-    """The head of a description of any version; None if it is none."""
-    try:
-        return msgspec.json.decode(content, type=_Head)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether a file or folder in the folder is proven to be ours."""
-    if path.name == MANIFEST:
-        content = path.read_bytes() if path.is_file() else b""
-        head = _head(content)
-        return head is not None and folders.is_sealed(content, head.sha256)
-    return folders.is_working_folder(path) or folders.is_named_so(path, _FILES)
-
-
-def damaged(path: Path) -> DataError:
-    """The error for a file that is missing or was changed."""
-    return DataError(
-        f"{path} is missing, damaged or was changed after it was prepared: its SHA-256 is not the "
-        "one that was recorded; prepare the graph again"
-    )
+    return GRAPH_FOLDER.refused(path, pa.ArrowException, OSError)

@@ -15,8 +15,8 @@ import numpy as np
 from memohop.data.prepared._arrays import write_array
 from memohop.data.prepared._columns import fit_in_passes, write_features
 from memohop.data.prepared._folder import (
+    GRAPH_FOLDER,
     MANIFEST,
-    check_target,
     identify,
     keep,
     working_folder,
@@ -78,7 +78,7 @@ def prepare(
     options = ReadOptions(**how)
     plain = msgspec.json.decode(msgspec.json.encode(options))
     whole_number("memory", memory, least=_LEAST_RAM)
-    home = check_target(folder)
+    home = GRAPH_FOLDER.check_target(folder)
     node_files, edge_files = find_files(nodes, "nodes"), find_files(edges, "edges")
     inputs = [identify(path) for path in (*node_files, *edge_files)]
     if (home / MANIFEST).is_file():
