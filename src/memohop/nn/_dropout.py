@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from memohop.errors import UsageError
 from memohop.nn._operation import Operation, kernels_for
-from memohop.nn._randomness import Draw, keep_masks, next_draw, place_words
+from memohop.nn._randomness import Draw, Place, keep_masks, next_draw, place_words
 
 
 class Dropout(nn.Module):
@@ -79,7 +79,7 @@ class Dropout(nn.Module):
 def dropped(values: Tensor, draw: Draw, rate: Tensor) -> Tensor:
     """Dropout with a mask that a key and a place determine."""
     members, keys, rates = values[None], draw.key[None], rate.reshape(1)
-    if isinstance(draw.place, int) and kernels_for(values) is not None:
+    if draw.place.part is None and kernels_for(values) is not None:
         return _Dropped.apply(members, keys, rates, draw.place).squeeze(0)
     masks = keep_masks(keys, rates, draw.place, tuple(values.shape), rates.dtype)
     return (members * masks).to(values.dtype).squeeze(0)
@@ -91,8 +91,8 @@ class _Dropped(Operation):
     tensors = 3
 
     @staticmethod
-    def forward(values: Tensor, keys: Tensor, rates: Tensor, place: int) -> Tensor:
-        kernels, words = kernels_for(values), place_words(place)
+    def forward(values: Tensor, keys: Tensor, rates: Tensor, place: Place) -> Tensor:
+        kernels, words = kernels_for(values), place_words(place.number)
         assert kernels is not None
         return kernels.dropout(values, keys.contiguous(), rates.contiguous(), *words)
 

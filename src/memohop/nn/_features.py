@@ -14,7 +14,7 @@ from memohop.nn._operation import Operation, kernels_for
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.pattern import Pattern
 from memohop.nn._ops.products import weighted_product
-from memohop.nn._randomness import place_words
+from memohop.nn._randomness import Place, place_words
 
 
 class SparseFeatures(FixedMatrix):
@@ -117,7 +117,7 @@ class FeatureLinear(nn.Module):
         if draw is None and not (self.training and self.dropout.active):
             return fixed_product(self.weight[None], features, bias).squeeze(0)
         values, pattern = features.values, features.pattern
-        if draw is not None and isinstance(draw.place, int) and kernels_for(values) is not None:
+        if draw is not None and draw.place.part is None and kernels_for(values) is not None:
             tensors = self.weight[None], bias, draw.key[None], self.dropout.rate.reshape(1)
             return _DroppedProduct.apply(*tensors, draw.place, values, pattern, False).squeeze(0)
         values = self.dropout.drop(values, draw)
@@ -166,14 +166,14 @@ class _DroppedProduct(Operation):
         bias: Tensor | None,
         keys: Tensor,
         rates: Tensor,
-        place: int,
+        place: Place,
         values: Tensor,
         pattern: Pattern,
         transposed: bool,
     ) -> Tensor:
         kernels = kernels_for(dense)
         assert kernels is not None
-        drop = (keys.contiguous(), rates.contiguous(), *place_words(place))
+        drop = (keys.contiguous(), rates.contiguous(), *place_words(place.number))
         return kernels.product(values, dense, pattern, bias=bias, drop=drop, transposed=transposed)
 
     @staticmethod

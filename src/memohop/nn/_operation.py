@@ -45,7 +45,7 @@ class Operation(torch.autograd.Function):
         """Fold the members into the leading axis, run, and unfold them again."""
         size = info.batch_size
         folded = [
-            None if tensor is None else batch_first(tensor, dim, size).flatten(0, 1)
+            None if tensor is None else _members_first(tensor, dim, size).flatten(0, 1)
             for tensor, dim in zip(inputs[: cls.tensors], in_dims, strict=False)
         ]
         outputs = cls.apply(*folded, *inputs[cls.tensors :])
@@ -111,6 +111,6 @@ def _is_half(item: Any) -> bool:
     return isinstance(item, Tensor) and item.dtype == torch.bfloat16
 
 
-def batch_first(tensor: Tensor, dim: int | None, size: int) -> Tensor:
+def _members_first(tensor: Tensor, dim: int | None, size: int) -> Tensor:
     """A tensor inside a ``vmap`` rule with its members first, repeated if it has none."""
     return tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)

@@ -105,25 +105,22 @@ def in_stream() -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class LocalPlace:
-    """A place at which this process holds a part of the tensor.
+class Place:
+    """Where in a network a mask is drawn.
 
     Attributes:
-        number: the place.
+        number: its number in the order of the forward pass, from 1.
         role: of the dropout.
-        part: the nodes of this process.
+        part: the nodes that this process holds; None if it holds all.
     """
 
     number: int
-    role: str
-    part: Part
-
-
-Place = int | LocalPlace
+    role: str = "hidden"
+    part: Part | None = None
 
 
 class Draw(NamedTuple):
-    """The right to one mask: its key, and its number in the order of the forward pass."""
+    """The right to one mask."""
 
     key: Tensor
     place: Place
@@ -139,9 +136,7 @@ def next_draw(role: str = "hidden") -> Draw | None:
     if stream is None:
         return None
     stream.place += 1
-    part = current_part()
-    place = stream.place if part is None else LocalPlace(stream.place, role, part)
-    return Draw(stream.key, place)
+    return Draw(stream.key, Place(stream.place, role, current_part()))
 
 
 def draw_masks(
@@ -153,9 +148,9 @@ def draw_masks(
 ) -> Tensor:
     """The scaled masks ``[places, B, *shape]`` of several members at several places."""
     count, first = torch.Size(shape).numel(), places[0]
-    words = _words(tuple(map(_number, places)), keys.device)[:, None] ^ keys
+    words = _words(tuple(place.number for place in places), keys.device)[:, None] ^ keys
     second = None
-    if isinstance(first, int):
+    if first.part is None:
         numbers = _numbers((count + 1) // 2, keys.device)
     else:
         numbers, second = _local_numbers(*first.part.axis(first.role, shape))
@@ -233,19 +228,14 @@ def _local_numbers(axis: Axis, outer: int, inner: int) -> tuple[Tensor, Tensor |
 
 
 @lru_cache(maxsize=64)
-def _words(places: tuple[int, ...], device: torch.device) -> Tensor:
-    words = [place_words(place) for place in places]
+def _words(numbers: tuple[int, ...], device: torch.device) -> Tensor:
+    words = [place_words(number) for number in numbers]
     return torch.tensor(words, dtype=torch.int32, device=device)
 
 
-def place_words(place: Place) -> tuple[int, int]:
-    """Two int32 constants per place (the steps of two Weyl sequences)."""
-    number = _number(place)
+def place_words(number: int) -> tuple[int, int]:
+    """Two int32 constants for the place of a number (the steps of two Weyl sequences)."""
     return _signed(number * 0x9E3779B9), _signed(number * 0x85EBCA6B)
-
-
-def _number(place: Place) -> int:
-    return place if isinstance(place, int) else place.number
 
 
 def _mix(value: Tensor, middle: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ if not torch.cuda.is_available():
 
 from memohop.nn import Graph, SparseFeatures, epoch_key
 from memohop.nn import _kernels as kernels
-from memohop.nn._randomness import draw_masks, place_words
+from memohop.nn._randomness import Place, draw_masks, place_words
 
 MEMBERS, NODES, WIDTH = 3, 37, 12
 KEYS = epoch_key(torch.arange(MEMBERS), torch.tensor(3)).cuda()
@@ -68,7 +68,7 @@ def test_products_with_dropped_features():
 def test_dropout():
     values = states(MEMBERS, NODES, WIDTH)
     found = kernels.dropout(values, KEYS, RATES, *place_words(9))
-    mask = draw_masks(KEYS, RATES, (9,), (NODES, WIDTH), torch.float32)[0]
+    mask = draw_masks(KEYS, RATES, (Place(9),), (NODES, WIDTH), torch.float32)[0]
     assert_half(found, values.float() * mask)
 
 

@@ -11,7 +11,7 @@ if not torch.cuda.is_available():
 
 from memohop.nn import Graph, SparseFeatures, epoch_key
 from memohop.nn import _kernels as kernels
-from memohop.nn._randomness import Draw, place_words
+from memohop.nn._randomness import Draw, Place, place_words
 
 MEMBERS, NODES, WIDTH = 5, 37, 12
 
@@ -25,7 +25,7 @@ RATES = torch.tensor([0.0, 0.2, 0.5, 0.7, 0.9])
 
 def masks(shape, place):
     drawn = [
-        mask_of(Draw(key, place), shape, rate, torch.float64)
+        mask_of(Draw(key, Place(place)), shape, rate, torch.float64)
         for key, rate in zip(keys(), RATES.cuda(), strict=True)
     ]
     return torch.stack(drawn)
@@ -115,7 +115,7 @@ def test_dropout_masks_are_those_of_the_cpu():
     values = torch.randn(MEMBERS, NODES, WIDTH, device="cuda")
     found = kernels.dropout(values, keys(), RATES.cuda(), *place_words(9))
     on_cpu = torch.stack([
-        mask_of(Draw(key, 9), (NODES, WIDTH), rate, torch.float32)
+        mask_of(Draw(key, Place(9)), (NODES, WIDTH), rate, torch.float32)
         for key, rate in zip(keys().cpu(), RATES, strict=True)
     ])  # fmt: skip
     assert torch.equal((found != 0).cpu(), on_cpu != 0)

@@ -21,7 +21,7 @@ from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.pattern import Pattern
 from memohop.nn._ops.products import inner, row_softmax, weighted_product
 from memohop.nn._ops.update import gated_update
-from memohop.nn._randomness import Draw
+from memohop.nn._randomness import Draw, Place
 from numerics import generator, mask_of
 
 # Node 4 sends to one and receives from nobody; the loop of node 1 is all that it receives.
@@ -65,7 +65,7 @@ class Cases:
         return full.flatten(-2) @ self.entries.t()
 
     def mask(self, place: int, *shape: int) -> Tensor:
-        return mask_of(Draw(self.key, place), shape, self.rate, self.dtype).double()
+        return mask_of(Draw(self.key, Place(place)), shape, self.rate, self.dtype).double()
 
     def dropout(self) -> Dropout:
         return Dropout(RATE).to(self.device, self.dtype)
@@ -164,7 +164,7 @@ class Cases:
 
     def gated_update(self, drops: bool = False, wants_memory: bool = True) -> Case:
         """With the gates among the results."""
-        draws = (Draw(self.key, 1), Draw(self.key, 2)) if drops else None
+        draws = (Draw(self.key, Place(1)), Draw(self.key, Place(2))) if drops else None
 
         def ours(*tensors: Tensor) -> Tensor:
             found = gated_update(*tensors, draws, self.rate, wants_memory)

@@ -188,7 +188,7 @@ def _backward(
 
 def _kernels(hidden: Tensor, places: Places | None) -> ModuleType | None:
     """The kernels count the elements of a mask from 0, so a part of a graph has none."""
-    whole = places is None or isinstance(places[0], int)
+    whole = places is None or places[0].part is None
     return kernels_for(hidden) if whole else None
 
 
@@ -196,5 +196,5 @@ def _drop(keys: Tensor, rates: Tensor, places: Places | None) -> Any:
     """The arguments of the kernels' dropout."""
     if places is None:
         return None
-    words = place_words(places[0]), place_words(places[1])
+    words = (place_words(place.number) for place in places)
     return keys.contiguous(), rates.contiguous(), *words
