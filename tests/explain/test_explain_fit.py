@@ -95,7 +95,8 @@ def test_a_neighbour_counts_by_what_the_prediction_is_without_it(fitted, explain
         assert neighbour.effect == pytest.approx(said.max() - without[said.argmax()], abs=1e-6)
         assert np.isfinite(neighbour.memory)
     assert {neighbour.id for neighbour in node.neighbours} == {19, 21}
-    assert abs(node.reasons[0].value) == max(abs(reason.value) for reason in node.reasons)
+    added = [abs(value) for value in node.reasons.values()]
+    assert added == sorted(added, reverse=True)
 
 
 def test_an_unknown_node_is_refused(fitted):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 NEIGHBOURS = 20
 """Neighbours, at most, that are left out in turn, labelled ones first: each takes a prediction."""
 _ARCS = 1_000_000  # of the largest graph for which this is done
-
-
-@dataclass(frozen=True)
-class Reason:
-    """The contribution of a node's feature to the margin, or to the number."""
-
-    feature: Feature
-    value: float
 
 
 @dataclass(frozen=True)
@@ -63,7 +55,7 @@ class NodeReasons:
         probability: Of that class; NaN for a number.
         runner_up: The next best class; None for a number.
         runner_up_probability: Of that class.
-        reasons: Contributions of the features, the largest first.
+        reasons: The contributions of features to the margin, or to the number, the largest first.
         neighbours: The largest effect first.
         degree: The number of its neighbours.
         tried: How many of them were left out in turn.
@@ -75,7 +67,7 @@ class NodeReasons:
     probability: float
     runner_up: Any
     runner_up_probability: float
-    reasons: tuple[Reason, ...]
+    reasons: Mapping[Feature, float]
     neighbours: tuple[NeighbourEffect, ...]
     degree: int
     tried: int
@@ -165,7 +157,7 @@ def node_reasons(
         probability=np.nan if numbers else float(said[first]),
         runner_up=None if classes is None else classes[others[0]],
         runner_up_probability=np.nan if numbers else float(said[others[0]]),
-        reasons=tuple(Reason(feature, value) for feature, value in by_size if value),
+        reasons={feature: value for feature, value in by_size if value},
         neighbours=tuple(sorted(neighbours, key=_importance, reverse=True)),
         degree=len(near),
         tried=len(tried),

@@ -14,8 +14,8 @@ from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
     from memohop.explain import FitExplanation
-    from memohop.explain.node import NodeReasons, Reason
-    from memohop.fit import FitRecord, Reliability
+    from memohop.explain.node import NodeReasons
+    from memohop.fit import Feature, FitRecord, Reliability
     from memohop.training.metrics import Interval
 
 _COLUMNS = 20
@@ -129,15 +129,16 @@ def _chart(bins: Sequence[Reliability], width: int, height: int) -> str:
 
 def _reasons(node: NodeReasons) -> list[tuple[str, float, float]]:
     """The name of each feature, what it adds, and the length of its bar."""
-    named = [(_words(reason), reason.value) for reason in node.reasons[:_REASONS]]
-    if rest := node.reasons[_REASONS:]:
-        named.append((f"{len(rest)} more features", sum(reason.value for reason in rest)))
+    reasons = list(node.reasons.items())
+    named = [(_words(feature), value) for feature, value in reasons[:_REASONS]]
+    if rest := reasons[_REASONS:]:
+        named.append((f"{len(rest)} more features", sum(value for _, value in rest)))
     names, values = [name for name, _ in named], [value for _, value in named]
     return list(zip(names, values, _lengths(values), strict=True))
 
 
-def _words(reason: Reason) -> str:
-    source, name = reason.feature
+def _words(feature: Feature) -> str:
+    source, name = feature
     if source in ("own", "degree"):
         return name
     if source == "labels":
