@@ -2,10 +2,11 @@
 
 import gzip
 
+import msgspec
 import pyarrow as pa
 import pytest
 
-from memohop.data.tables.columns import fit_columns
+from memohop.data.tables.columns import ColumnEncoder, fit_columns
 
 
 @pytest.fixture
@@ -33,3 +34,9 @@ def encoded():
         return encoder, *encoder.transform(table)
 
     return encode
+
+
+@pytest.fixture(scope="session")
+def saved():
+    """An encoder as a saved model gives it back."""
+    return lambda encoder: msgspec.json.decode(msgspec.json.encode(encoder), type=ColumnEncoder)

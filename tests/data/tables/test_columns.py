@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,6 @@ import pytest
 from memohop.data.tables import _text_columns, columns
 from memohop.data.tables.cells import RejectColumn, as_text
 from memohop.data.tables.column import Column
-from memohop.data.tables.columns import ColumnEncoder
 from memohop.errors import DataError, UsageError
 
 
@@ -145,11 +143,11 @@ class TestFlags:
             ["TRUE", "false", None, "True"],
         ],
     )
-    def test_are_one_or_zero_and_other_spellings_will_do_later(self, cells, encoded):
+    def test_are_one_or_zero_and_other_spellings_will_do_later(self, cells, encoded, saved):
         encoder, x, _ = encoded(on=cells)
         assert encoder.feature_names == ["on", "on is missing"]
         assert x.tolist() == [[1, 0], [0, 0], [0, 1], [1, 0]]
-        again = ColumnEncoder.from_json(json.loads(json.dumps(encoder.to_json())))
+        again = saved(encoder)
         assert again.text_names == ["on"] * isinstance(cells[0], str)
         for later in ([0, 1, None], ["No", "yes", None], ["0", "1", None]):
             assert transformed(again, on=later).tolist() == [[0, 0], [1, 0], [0, 1]]
@@ -246,13 +244,6 @@ class TestColumnsTogether:
         encoder, *_ = encoded(v=[1, 2], w=[3, 4])
         with pytest.raises(UsageError, match=r"lacks the column\(s\) 'w'"):
             transformed(encoder, v=[1, 2])
-
-    @pytest.mark.parametrize(
-        "value", [{}, {"columns": [{"kind": "colour", "name": "v"}]}, {"columns": 3}]
-    )
-    def test_json_that_is_no_encoder(self, value):
-        with pytest.raises(DataError, match="describes no columns"):
-            ColumnEncoder.from_json(value)
 
 
 class TestANewKind:

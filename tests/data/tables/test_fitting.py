@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tracemalloc
 from unittest import mock
 
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from memohop.data.tables import column, read_graph, sources
-from memohop.data.tables.columns import ColumnEncoder, fit_columns
+from memohop.data.tables.columns import fit_columns
 from memohop.errors import DataError
 
 
@@ -166,10 +165,10 @@ READINGS = st.dictionaries(
 
 @pytest.mark.fuzz
 @given(random_tables(), READINGS)
-def test_sparse_and_dense_features_are_the_same_and_survive_json(table, readings):
+def test_sparse_and_dense_features_are_the_same_and_survive_json(table, readings, saved):
     encoder = fit_columns(zip(table.column_names, table.columns, strict=True), readings)[0]
     x = encoder.transform(table)[0]
-    again = ColumnEncoder.from_json(json.loads(json.dumps(encoder.to_json())))
+    again = saved(encoder)
     assert again == encoder
     with mock.patch.multiple(column, FEW=0, MOSTLY_ZERO=2):
         other = again.transform(table)[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 import memohop
 from memohop.data.tables import read_graph
-from memohop.data.tables.columns import ColumnEncoder, fit_columns
+from memohop.data.tables.columns import fit_columns
 
 ROWS = 400
 WORDS = ("not measured", "see note 3", "?", "unknown")
@@ -68,10 +67,10 @@ class TestAFewWordsAmongNumbers:
         assert f"column 'v': {missing}" in graph.notes
         assert not any("'v'" in line for line in expected.warnings)
 
-    def test_codes_survive_json_and_later_tables(self, table_of):
+    def test_codes_survive_json_and_later_tables(self, table_of, saved):
         paths = table_of(dorm=with_words(np.arange(ROWS) % 9 + 1))
         graph = read_graph(*paths, label="kind")
-        encoder = ColumnEncoder.from_json(json.loads(json.dumps(graph.encoder.to_json())))
+        encoder = saved(graph.encoder)
         assert encoder == graph.encoder
         np.testing.assert_array_equal(read_graph(*paths, label=None, encoder=encoder).x, graph.x)
         numbers, _ = encoder.transform(pa.table({"dorm": [1, 2, None]}))

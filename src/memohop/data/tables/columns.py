@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 import numpy as np
@@ -15,7 +15,7 @@ from memohop.data.tables._number_columns import Code, Flag, Number
 from memohop.data.tables._text_columns import Category, Words
 from memohop.data.tables.cells import Cells, Reading, RejectColumn, SaysNothing
 from memohop.data.tables.column import Column, FeatureMatrix, Matrix
-from memohop.errors import DataError, UsageError
+from memohop.errors import UsageError
 from memohop.outputs import count, listed
 
 KINDS: tuple[type[Column], ...] = (Flag, Code, Number, Words, Category)
@@ -131,18 +131,6 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
         if not self.columns:
             notes.append("no column tells nodes apart: the one feature is 1 everywhere")
         return notes
-
-    def to_json(self) -> dict[str, Any]:
-        """A plain dictionary, from which :meth:`from_json` makes the same encoder."""
-        return dict(msgspec.to_builtins(self))
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> ColumnEncoder:
-        """The encoder that :meth:`to_json` described; anything else is a :class:`DataError`."""
-        try:
-            return msgspec.convert(value, cls)
-        except msgspec.ValidationError as error:
-            raise DataError(f"this describes no columns: {error}; save the model again") from error
 
 
 def names_of(column: Column) -> list[str]:
