@@ -165,7 +165,7 @@ READINGS = st.dictionaries(
 
 @pytest.mark.fuzz
 @given(random_tables(), READINGS)
-def test_sparse_and_dense_features_are_the_same_and_survive_json(table, readings, saved):
+def test_sparse_and_dense_features_are_the_same_and_survive_json(saved, table, readings):
     encoder = fit_columns(zip(table.column_names, table.columns, strict=True), readings)[0]
     x = encoder.transform(table)[0]
     again = saved(encoder)
