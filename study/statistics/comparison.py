@@ -154,10 +154,8 @@ def corrected_t_test(
     """
     if len(differences) == 1:
         return 1.0
-    error = _corrected_error(differences, test_to_train)
-    if error == 0:
-        return 0.0 if round(float(differences[0]), _DIGITS) else 1.0
-    return float(2 * stats.t.sf(abs(np.mean(differences)) / error, len(differences) - 1))
+    distance = abs(float(np.mean(differences)))
+    return min(1.0, 2 * _one_sided_p(distance, differences, test_to_train))
 
 
 def non_inferiority_test(
@@ -170,11 +168,16 @@ def non_inferiority_test(
         margin: What counts as no difference in practice; in the unit of the differences.
         test_to_train: Test nodes for each training node.
     """
-    error = _corrected_error(differences, test_to_train)
     above = float(np.mean(differences)) + margin
+    return _one_sided_p(above, differences, test_to_train)
+
+
+def _one_sided_p(mean: float, differences: Sequence[float], test_to_train: float) -> float:
+    """The p-value of a mean with the spread of these differences being above 0."""
+    error = _corrected_error(differences, test_to_train)
     if error == 0:
-        return 0.0 if round(above, _DIGITS) > 0 else 1.0
-    return float(stats.t.sf(above / error, len(differences) - 1))
+        return 0.0 if round(mean, _DIGITS) > 0 else 1.0
+    return float(stats.t.sf(mean / error, len(differences) - 1))
 
 
 def corrected_interval(
