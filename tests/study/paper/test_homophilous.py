@@ -9,7 +9,12 @@ from study.cli import main
 from study.paper.homophilous import GRAPHS, OTHERS, comparable_on, leads
 from study.paper.table1 import tables_of
 from study.runs.results import measured
-from study.statistics.comparison import TEST_TO_TRAIN, non_inferiority_test
+from study.statistics.comparison import (
+    TEST_TO_TRAIN,
+    corrected_t_test,
+    holm,
+    non_inferiority_test,
+)
 
 NOISE = np.array([-2, 2, -1, 1, -3, 3, 0, 0, -1, 1]) / 4
 
@@ -35,19 +40,6 @@ def leads_of(levels, **more):
 def level(**of):
     return {f"{b}{o}": 80 + of.get(o.strip("+") or "plain", 0)
             for b in ("gcn", "gat") for o in (*OTHERS, "+mmp")}  # fmt: skip
-
-
-def by_hand(differences, margin):
-    """Both p-values of the corrected t-test, in the words of Nadeau and Bengio."""
-    n, mean, var = len(differences), np.mean(differences), np.var(differences, ddof=1)
-    error = np.sqrt((1 / n + TEST_TO_TRAIN) * var)
-    return 2 * stats.t.cdf(-abs(mean) / error, n - 1), stats.t.cdf(-(mean + margin) / error, n - 1)
-
-
-def step_by_step(p):
-    order = sorted(range(len(p)), key=p.__getitem__)
-    adjusted = {key: min(1, (len(p) - place) * p[key]) for place, key in enumerate(order)}
-    return [max(adjusted[o] for o in order[: order.index(key) + 1]) for key in range(len(p))]
 
 
 def test_it_is_comparable_when_it_is_shown_not_to_be_a_point_behind():
@@ -78,12 +70,19 @@ def test_other_models_of_the_table_change_nothing():
     scores = table.scores["cora"]
     raw = [np.subtract(scores["gcn+mmp"], scores["gcn" + other])
            for other in OTHERS]  # fmt: skip
-    p, p_comparable = zip(*(by_hand(one, 1.0) for one in raw), strict=True)
+    p = holm([corrected_t_test(differences) for differences in raw])
+    p_comparable = holm([non_inferiority_test(differences, margin=1.0) for differences in raw])
     told = [few["cora", "gcn", other] for other in OTHERS]
-    assert [one.p for one in told] == pytest.approx(step_by_step(p), abs=1e-12)
-    assert [one.p_comparable for one in told] == pytest.approx(
-        step_by_step(p_comparable), abs=1e-12
-    )
+    assert [lead.p for lead in told] == pytest.approx(p, abs=1e-12)
+    assert [lead.p_comparable for lead in told] == pytest.approx(p_comparable, abs=1e-12)
+
+
+def test_both_p_values_in_the_words_of_nadeau_and_bengio():
+    n, mean, var = len(NOISE), np.mean(NOISE + 0.3), np.var(NOISE, ddof=1)
+    t = np.array([-abs(mean), -(mean + 1.0)]) / np.sqrt((1 / n + TEST_TO_TRAIN) * var)
+    two_sided, one_sided = stats.t.cdf(t, n - 1) * [2, 1]
+    assert corrected_t_test(NOISE + 0.3) == pytest.approx(two_sided, abs=1e-12)
+    assert non_inferiority_test(NOISE + 0.3, margin=1.0) == pytest.approx(one_sided, abs=1e-12)
 
 
 def test_the_same_difference_everywhere():

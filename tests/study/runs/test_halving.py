@@ -169,15 +169,6 @@ def test_several_at_once_take_the_next_search_while_a_rung_is_on(cells, store, r
     assert (last.dataset, last.model, last.axes[RUNG]) == ("digits", "mlp", 3)
 
 
-def test_merged_halves_are_the_whole(cells, tiny_search, stored, tmp_path):
-    stored("first", tiny_search, cells[:3])
-    stored("second", tiny_search, cells[3:])
-    whole = stored("whole", tiny_search, cells)
-    with closing(Store(tmp_path / "first.sqlite")) as store:
-        store.merge(tmp_path / "second.sqlite")
-        assert export_tuned(store, tiny_search)[0].cells == whole.cells
-
-
 def test_the_test_scores_decide_nothing(cells, tiny_search, stored, quick):
     """Whatever they are, the same settings are tried and the same one is chosen."""
     rng = np.random.default_rng(0)

@@ -105,18 +105,3 @@ def test_costly_cells_come_first_and_repetitions_last(tiny_file, tmp_path):
     repetitions = [("official", "mlp", 0), ("paper", "mlp", 0), ("paper", "mlp", 50)]
     assert sorted(costly[-3:]) == repetitions  # all of it is in the official one with noise
     assert sorted(few) == sorted(plain[:7])  # the same cells as without the order
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--jobs", "0"], "--jobs 0: give at least 1"),
-        (["--jobs", "two"], "--jobs"),
-        (["--jobs", "2", "--engine", "ray"], "--jobs 2 goes with --engine local"),
-    ],
-)
-def test_numbers_of_processes_that_make_no_sense(arguments, words, tiny_file, tmp_path, capsys):
-    path = tmp_path / "runs.sqlite"
-    assert main(["run", str(tiny_file), "--store", str(path), *arguments]) == 2
-    assert words in capsys.readouterr().err
-    assert not path.exists()

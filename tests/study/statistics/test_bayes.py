@@ -1,39 +1,6 @@
-"""The Bayesian signed-rank test against its definition, and against what must be so."""
-
-import numpy as np
-import pytest
+"""What the Bayesian signed-rank test must give; ``pages`` compares it with its definition."""
 
 from study.statistics.effects import bayesian_signed_rank
-
-
-def slow(differences, margin, draws=4000):
-    """The definition, sum by sum, with Dirichlet weights made from exponential ones."""
-    rng = np.random.default_rng(1)
-    z = [0.0, *differences]
-    counts = np.zeros(3)
-    for _ in range(draws):
-        w = rng.exponential(size=len(z))  # the prior has the strength of one observation
-        w /= w.sum()
-        theta = np.zeros(3)
-        for i, one in enumerate(z):
-            for j, other in enumerate(z):
-                mean = (one + other) / 2
-                theta[0 if mean < -margin else 2 if mean > margin else 1] += w[i] * w[j]
-        counts[theta.argmax()] += 1
-    return counts / draws
-
-
-@pytest.mark.parametrize(
-    "differences", [[2.0, 1.5, -0.5], [0.2, 0.3, 4.0, -3.0], [1.5, 1.2, 1.1, 0.4, 2.0]]
-)
-def test_it_is_what_the_definition_gives(differences):
-    posterior = bayesian_signed_rank(differences, margin=1)
-    expected = slow(differences, 1)
-    # Five standard errors of the slower of the two.
-    np.testing.assert_allclose(
-        [posterior.worse, posterior.same, posterior.better], expected, atol=5 * 0.5 / np.sqrt(4000)
-    )
-    assert posterior.worse + posterior.same + posterior.better == pytest.approx(1)
 
 
 def test_clear_cases_are_clear():
