@@ -20,97 +20,13 @@ import msgspec
 from msgspec import Meta
 
 from memohop.data.datasets.registry import describe
-from memohop.jobs.named import NamedGraph, Scalar, Settings, combinations
-from memohop.jobs.space import Drawn
+from memohop.jobs.named import NamedGraph, Scalar, Settings
+from memohop.jobs.space import Drawn, Space, draw
 from memohop.training import Job
 from memohop.training.job import digest
 
 if TYPE_CHECKING:
     from study.runs.store import Store
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One model on one dataset at one point of the axes, under one protocol.
-
-    Attributes:
-        axes: What the experiment varies, with the values of this cell.
-        search: What validation chooses, and from which values.
-        seeds: Seeds of each split and setting.
-    """
-
-    experiment: str
-    protocol: str
-    dataset: str
-    model: str
-    axes: dict[str, Scalar]
-    settings: Settings
-    search: dict[str, list[Scalar]]
-    seeds: tuple[int, ...]
-
-    @cached_property
-    def id(self) -> str:
-        """The digest of what names the cell in the experiment."""
-        return digest([self.experiment, self.protocol, self.dataset, self.model, self.axes])
-
-    @property
-    def variant(self) -> dict[str, Scalar]:
-        """The axes, without the rung of a ladder."""
-        return {name: value for name, value in self.axes.items() if name != RUNG}
-
-    @cached_property
-    def runs(self) -> tuple[Job, ...]:
-        """All settings, and for each of them all seeds and splits."""
-        return self._runs(self.settings, combinations(self.search), self.seeds, self.splits)
-
-    def _runs(
-        self,
-        settings: Settings,
-        tried: Iterable[dict[str, Scalar]],
-        seeds: Iterable[int],
-        splits: int,
-    ) -> tuple[Job, ...]:
-        jobs: list[Job] = []
-        for setting in tried:
-            job = settings.having(setting).job(self.dataset, self.model, setting)
-            jobs += [job.at(split, seed) for seed, split in product(seeds, range(splits))]
-        return tuple(jobs)
-
-    @property
-    def splits(self) -> int:
-        """How many splits the data has."""
-        return self.settings.graph(self.dataset).splits
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """How many networks it takes, and how many epochs these together at most."""
-        return len(self.runs), sum(run.epochs for run in self.runs)
-
-    def after(self, store: Store) -> Cell | None:
-        """The cell that follows from the results of this one, if there is one."""
-        return None
-
-    @cached_property
-    def content(self) -> str:
-        """The digest of its runs, which changes with the experiment file."""
-        return digest([[run.id, run.setting] for run in self.runs])
-
-    @property
-    def name(self) -> str:
-        """The name in messages."""
-        axes = (f"{name}={value}" for name, value in self.axes.items())
-        return " ".join((self.protocol, self.dataset, self.model, *axes))
-
-
-def cost(jobs: Iterable[Job]) -> float:
-    """What training takes, in arbitrary units: to estimate the time left."""
-    return sum(job.epochs * epoch_cost(job.data) for job in jobs)
-
-
-def epoch_cost(graph: NamedGraph) -> float:
-    """What one epoch of one network takes, in the same units."""
-    info = describe(graph.name)
-    return info.nodes + info.arcs * (1 + graph.noise / 100)
 
 
 _Count = Annotated[int, Meta(ge=1, le=10_000)]
@@ -157,6 +73,11 @@ class Halving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if counts[-1] != 1 or any(after > before for before, after in pairwise(counts)):
             raise ValueError(f"settings must fall from rung to rung, down to 1, not {counts}")
 
+    def draw(self, space: Space) -> Drawn:
+        """The settings of the first rung."""
+        each = self.rungs[0].settings // self.structures
+        return draw(space, structures=self.structures, each=each, seed=self.seed)
+
     def trainings(self, splits: int) -> list[int]:
         """How many networks each rung trains that none before it has, given the data's splits."""
         seen: set[tuple[float, int, int, int]] = set()
@@ -181,68 +102,129 @@ def share_of(epochs: int, rung: Rung) -> int:
     return max(1, round(epochs * rung.epochs))
 
 
-@dataclass(frozen=True, kw_only=True)
-class RungCell(Cell):
-    """One rung of one model on one dataset; which one, its axes say.
+@dataclass(frozen=True)
+class Cell:
+    """One model on one dataset at one point of the axes, under one protocol.
 
     Attributes:
-        drawn: All settings of the first rung; a setting is known by its place among them.
-        tried: The places of those of this rung.
-        halving: The ladder.
+        axes: What the experiment varies, with the values of this cell.
+        settings: Those that its runs share.
+        drawn: The settings that validation chooses between, on the first rung of a ladder.
+        tried: The places of those of this cell.
+        seeds: Seeds of each split and setting.
+        halving: The ladder of which it is a rung, if it is one; which one, the axes say.
     """
 
+    experiment: str
+    protocol: str
+    dataset: str
+    model: str
+    axes: dict[str, Scalar]
+    settings: Settings
     drawn: Drawn
     tried: tuple[int, ...]
-    halving: Halving
+    seeds: tuple[int, ...]
+    halving: Halving | None = None
+
+    @cached_property
+    def id(self) -> str:
+        """The digest of what names the cell in the experiment."""
+        return digest([self.experiment, self.protocol, self.dataset, self.model, self.axes])
+
+    @property
+    def variant(self) -> dict[str, Scalar]:
+        """The axes, without the rung of a ladder."""
+        return {name: value for name, value in self.axes.items() if name != RUNG}
+
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        axes = (f"{name}={value}" for name, value in self.axes.items())
+        return " ".join((self.protocol, self.dataset, self.model, *axes))
+
+    @property
+    def splits(self) -> int:
+        """How many splits the data has."""
+        return self.settings.graph(self.dataset).splits
 
     @property
     def number(self) -> int:
         """Which rung it is, from 0."""
-        return int(self.axes[RUNG]) - 1
-
-    @property
-    def rung(self) -> Rung:
-        """The shape of this rung."""
-        return self.halving.rungs[self.number]
+        return int(self.axes.get(RUNG, 1)) - 1
 
     @cached_property
     def runs(self) -> tuple[Job, ...]:
-        """All settings, and for each of them all seeds and splits of the rung."""
-        rung = self.rung
-        settings = self.settings.having({"epochs": share_of(self.settings.epochs, rung)})
-        tried = (self.drawn[place] for place in self.tried)
-        return self._runs(settings, tried, range(rung.seeds), min(rung.splits, self.splits))
+        """All settings, and for each of them all seeds and splits."""
+        settings, seeds, splits = self.settings, self.seeds, self.splits
+        if self.halving:
+            rung = self.halving.rungs[self.number]
+            settings = settings.having({"epochs": share_of(settings.epochs, rung)})
+            seeds, splits = tuple(range(rung.seeds)), min(rung.splits, splits)
+        jobs: list[Job] = []
+        for setting in (self.drawn[place] for place in self.tried):
+            job = settings.having(setting).job(self.dataset, self.model, setting)
+            jobs += [job.at(split, seed) for seed, split in product(seeds, range(splits))]
+        return tuple(jobs)
+
+    @cached_property
+    def content(self) -> str:
+        """The digest of its runs, which changes with the experiment file."""
+        return digest([[run.id, run.setting] for run in self.runs])
 
     @property
     def size(self) -> tuple[int, int]:
-        """That of the whole ladder; a network that two rungs share counts once."""
+        """How many networks it takes, up to the last rung, and how many epochs these at most."""
+        if self.halving is None:
+            return len(self.runs), sum(run.epochs for run in self.runs)
         networks = sum(self.halving.trainings(self.splits))
         return networks, self.halving.epochs(self.splits, self.settings.epochs)
 
-    @property
-    def cost_to_the_top(self) -> float:
-        """What the ladder takes from here on, in the units of :func:`cost`."""
-        epochs = self.halving.epochs(self.splits, self.settings.epochs, start=self.number)
-        return epochs * epoch_cost(self.settings.graph(self.dataset))
-
     def scores(self, store: Store) -> list[float]:
-        """The mean validation score of each setting of this rung; NaN if a network diverged."""
+        """The mean validation score of each of its settings; NaN if a network diverged."""
         vals = {run.id: run.val for run, _ in store.runs(run.id for run in self.runs)}
         each = len(self.runs) // len(self.tried)
         scores = [vals[run.id] for run in self.runs]
         groups = (scores[i : i + each] for i in range(0, len(scores), each))
         return [fmean(group) if min(group) >= 0 else math.nan for group in groups]
 
-    def after(self, store: Store) -> RungCell | None:
+    def after(self, store: Store) -> Cell | None:
         """The next rung, if this one is complete, is not the last one and leaves a choice."""
-        if self.number + 1 == len(self.halving.rungs) or not store.has(self):
+        if self.halving is None or self.is_last or not store.has(self):
             return None
         count = self.halving.rungs[self.number + 1].settings
         best = best_places(dict(zip(self.tried, self.scores(store), strict=True)), count)
-        return replace(self, tried=best, axes=self.axes | {RUNG: self.number + 2}) if best else None
+        return self.on_rung(self.number + 1, best) if best else None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing follows from its results."""
+        return self.halving is None or self.number + 1 == len(self.halving.rungs)
+
+    def on_rung(self, number: int, tried: tuple[int, ...]) -> Cell:
+        """Another rung of the same ladder, counted from 0, with these settings."""
+        return replace(self, tried=tried, axes=self.axes | {RUNG: number + 1})
 
 
 def best_places(scores: Mapping[int, float], count: int) -> tuple[int, ...]:
     """The places of the best settings, the best first and the first among equals."""
     sound = [place for place, score in scores.items() if not math.isnan(score)]
     return tuple(sorted(sound, key=lambda place: -scores[place])[:count])
+
+
+def cost(jobs: Iterable[Job]) -> float:
+    """What training takes, in arbitrary units: to estimate the time left."""
+    return sum(job.epochs * epoch_cost(job.data) for job in jobs)
+
+
+def epoch_cost(graph: NamedGraph) -> float:
+    """What one epoch of one network takes, in the same units."""
+    info = describe(graph.name)
+    return info.nodes + info.arcs * (1 + graph.noise / 100)
+
+
+def cost_to_the_top(cell: Cell, missing: Iterable[Job]) -> float:
+    """What a ladder takes from a rung on of which these runs are missing, in the same units."""
+    assert cell.halving is not None
+    epochs = cell.halving.epochs(cell.splits, cell.settings.epochs, start=cell.number)
+    whole = epochs * epoch_cost(cell.settings.graph(cell.dataset))
+    return whole - cost(cell.runs) + cost(missing)

@@ -36,10 +36,10 @@ import msgspec
 from memohop.data.datasets.registry import describe
 from memohop.errors import DataError, UsageError, check_distinct, unknown_name
 from memohop.jobs.named import Scalar, Settings, combinations
-from memohop.jobs.space import Space, draw, options_of
+from memohop.jobs.space import Space, options_of
 from memohop.training.job import digest
 from study import EXPERIMENTS
-from study.runs.cell import RUNG, Cell, Halving, RungCell
+from study.runs.cell import RUNG, Cell, Halving
 
 Search = dict[str, list[Scalar]]
 Rows = dict[str, dict[str, Any]]
@@ -188,19 +188,13 @@ class Experiment:
                             f"{model} on {dataset} would be {networks:,} networks, and "
                             f"{_MOST_RUNS:,} are the most; shorten a list"
                         )
-                name, ladder = (self.id, protocol, dataset, model), self.halving(protocol)
+                name, halving = (self.id, protocol, dataset, model), self.halving(protocol)
+                with _blamed(self._path, f"protocols.{protocol}.rows.{model}.space"):
+                    drawn = halving.draw(space) if halving else tuple(combinations(chosen))
+                rung: dict[str, Scalar] = {RUNG: 1} if halving else {}
+                places = tuple(range(len(drawn)))
                 for point, varied in self._points(settings, dataset, model):
-                    if ladder is None:
-                        yield Cell(*name, point, varied, chosen, seeds)
-                        continue
-                    with _blamed(self._path, f"protocols.{protocol}.rows.{model}.space"):
-                        places = tuple(range(ladder.rungs[0].settings))
-                        each = len(places) // ladder.structures
-                        drawn = draw(
-                            space, structures=ladder.structures, each=each, seed=ladder.seed
-                        )
-                    of_ladder: Any = {"drawn": drawn, "tried": places, "halving": ladder}
-                    yield RungCell(*name, point | {RUNG: 1}, varied, {}, seeds, **of_ladder)
+                    yield Cell(*name, point | rung, varied, drawn, places, seeds, halving)
 
     def _points(
         self, settings: Settings, dataset: str, model: str

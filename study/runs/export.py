@@ -11,7 +11,7 @@ import msgspec
 
 from memohop.errors import UsageError
 from memohop.training.job import digest
-from study.runs.cell import Cell, Halving, RungCell
+from study.runs.cell import Cell, Halving
 from study.runs.experiment import Experiment
 from study.runs.results import NO_SCORE, Results, Row, Source
 from study.runs.store import Store
@@ -93,7 +93,7 @@ def export_tuned(
     unfinished: dict[str, None] = {}
     known = {name_of(cell): cell for cell in earlier.cells} if earlier else {}
     for first in experiment.cells():
-        assert isinstance(first, RungCell)
+        assert first.halving is not None
         if whole and first.dataset in unfinished:
             continue
         rungs = [first]
@@ -101,7 +101,7 @@ def export_tuned(
             rungs.append(after)
         space = digest(first.drawn)[:12]
         cell, before = None, known.get(name_of(first))
-        if len(rungs) == len(first.halving.rungs) and store.has(rungs[-1]):
+        if rungs[-1].is_last and store.has(rungs[-1]):
             cell = _climbed(rungs, space, store, sources)
         elif earlier and before and before.space == space and _fits(before, first.halving):
             made = earlier.sources[before.source]
@@ -122,9 +122,7 @@ def export_tuned(
     return Tuned(*name, spaces, tuple(cells), tuple(unfinished)), missing
 
 
-def _climbed(
-    rungs: list[RungCell], space: str, store: Store, sources: _Sources
-) -> TunedCell | None:
+def _climbed(rungs: list[Cell], space: str, store: Store, sources: _Sources) -> TunedCell | None:
     """A search that is at its end; None if with other seeds the chosen setting diverges.
 
     A network counts on the first rung that it is on.

@@ -19,7 +19,7 @@ from memohop.jobs.search import AskTell, drive
 from memohop.ram import OutOfMemoryError
 from memohop.training import Job, Result
 from memohop.training.trainer import DivergedWarning
-from study.runs.cell import Cell, RungCell, cost
+from study.runs.cell import Cell, cost, cost_to_the_top
 from study.runs.provenance import source
 from study.runs.results import Source
 from study.runs.store import Claims, Store
@@ -173,8 +173,8 @@ class CellSearch(AskTell[Batch]):
         self._ready: deque[Batch] = deque()
         self._unfinished: Counter[str] = Counter()  # batches, by cell
         pending = self._missing(cells, retry)[:limit]
-        ladders = [cell for cell in pending if isinstance(cell, RungCell)]
-        others = [cell for cell in pending if not isinstance(cell, RungCell)]
+        ladders = [cell for cell in pending if cell.halving]
+        others = [cell for cell in pending if not cell.halving]
         if costly_first:  # of two cells that share runs, the larger one is to count them
             others.sort(key=lambda cell: cost(cell.runs), reverse=True)
         work = self._work(others)
@@ -182,9 +182,7 @@ class CellSearch(AskTell[Batch]):
             others.sort(key=lambda cell: work[cell.id], reverse=True)
         self._waiting: deque[Cell] = deque([*others, *ladders])
         self._finished, self._total = 0.0, sum(work.values())
-        for cell in ladders:
-            there = cost(cell.runs) - cost(store.missing(cell.runs))
-            self._total += cell.cost_to_the_top - there
+        self._total += sum(cost_to_the_top(cell, store.missing(cell.runs)) for cell in ladders)
 
     def ask(self) -> Batch | None:
         """The next batch."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,7 @@ from memohop.jobs.executor import Executor, Lost, here
 from memohop.jobs.named import Settings, populations
 from memohop.training import NUMBERS, Job, Result
 from memohop.training.job import digest
-from study.runs.cell import RUNG, RungCell
+from study.runs.cell import Cell
 from study.runs.experiment import Experiment
 from study.runs.export import name_of
 from study.runs.provenance import source
@@ -174,7 +174,7 @@ def published_runs(tuned: Tuned, experiment: Experiment) -> Record:
         tuned: The results.
         experiment: The experiment that they are of.
     """
-    ladders: list[list[RungCell]] = []
+    ladders: list[list[Cell]] = []
     sources: dict[str, Source] = {}
     scores: dict[str, dict[str, float]] = {}
     first = {name_of(cell): cell for cell in experiment.cells()}
@@ -223,14 +223,11 @@ def _place(run: StoredRun) -> tuple[str, str, str]:
     return run.content["data"]["dataset"], run.content["model"], run.id
 
 
-def _ladder(cell: TunedCell, first: object) -> list[RungCell]:
+def _ladder(cell: TunedCell, first: Cell | None) -> list[Cell]:
     """The rungs of a search, from the one that the experiment file has."""
-    if not isinstance(first, RungCell) or digest(first.drawn)[:12] != cell.space:
+    if first is None or not first.halving or digest(first.drawn)[:12] != cell.space:
         raise UsageError(
             f"{cell.row} on {cell.column} is not what the experiment file says now; take results "
             "of this version, or the version that made them"
         )
-    return [
-        replace(first, tried=rung.settings, axes=first.axes | {RUNG: number})
-        for number, rung in enumerate(cell.rungs, start=1)
-    ]
+    return [first.on_rung(number, rung.settings) for number, rung in enumerate(cell.rungs)]

@@ -13,7 +13,7 @@ from memohop.jobs.named import Settings
 from memohop.networks import build
 from memohop.training import Job, Rules
 from study import EXPERIMENTS
-from study.runs.cell import Cell, RungCell
+from study.runs.cell import Cell
 from study.runs.experiment import Experiment, experiments
 from tiny_search import search_file as search_file
 
@@ -83,7 +83,7 @@ protocols.paper.rows."gcn+mmp".search = {{ num_layers = [3], hidden_channels = [
     )
     first, second = Experiment(str(path)).cells()
     assert (first.settings.lam, second.settings.lam) == (0, 1)
-    assert second.search == {"num_layers": [3]}  # what is an axis is not chosen
+    assert second.drawn == ({"num_layers": 3},)  # what is an axis is not chosen
     assert second.settings.lr == 0.03  # groups come along
     assert second.settings.epochs == 6  # and so does what goes for every row
 
@@ -295,8 +295,8 @@ def test_every_row_of_the_package_builds_its_network(name):
     for cell in experiment.cells():
         assert isinstance(cell, Cell)
         runs = cell.runs
-        if isinstance(cell, RungCell):  # one of each structure
-            runs = runs[:: cell.rung.splits * cell.rung.settings // cell.halving.structures]
+        if cell.halving:  # one of each structure
+            runs = runs[:: len(runs) // cell.halving.structures]
         for run in runs:
             key = f"{cell.model} {run.options}"
             jobs.setdefault(key, run)
