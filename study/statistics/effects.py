@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from statistics import fmean
 
 import numpy as np
@@ -118,16 +118,19 @@ class Effect:
     """What a plug-in adds to a backbone.
 
     Attributes:
-        gains: On each dataset; empty for the mean over backbones.
         points: The gain on each dataset, by its name.
-        posterior: How likely it makes the backbone worse, the same or better, by a point.
+        gains: More on each of these; empty for the mean over backbones.
     """
 
     backbone: str
     plug_in: str
-    gains: tuple[Gain, ...]
     points: Mapping[str, float]
-    posterior: Posterior
+    gains: tuple[Gain, ...] = ()
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """How likely it makes the backbone worse, the same or better, by a point."""
+        return bayesian_signed_rank([*self.points.values()], margin=MARGIN)
 
     @property
     def mean(self) -> float:
@@ -154,7 +157,7 @@ def effects(board: Leaderboard) -> list[Effect]:
     for plug_in in PLUG_INS:
         of_plug_in = {b: by_pair[b, plug_in] for b in BACKBONES if (b, plug_in) in by_pair}
         of_all += [
-            _effect(backbone, plug_in, {gain.column: gain.points for gain in gains}, tuple(gains))
+            Effect(backbone, plug_in, {gain.column: gain.points for gain in gains}, tuple(gains))
             for backbone, gains in of_plug_in.items()
         ]
         points: dict[str, list[float]] = {}
@@ -162,7 +165,7 @@ def effects(board: Leaderboard) -> list[Effect]:
             points.setdefault(gain.column, []).append(gain.points)
         means = {c: fmean(gains) for c, gains in points.items() if len(gains) == len(BACKBONES)}
         if means:
-            of_all.append(_effect(ALL, plug_in, means))
+            of_all.append(Effect(ALL, plug_in, means))
     return of_all
 
 
@@ -176,7 +179,7 @@ def beside_residuals(board: Leaderboard, plug_in: str) -> list[Effect]:
             if {backbone + plug_in, backbone + RESIDUALS} <= scores.keys()
         }
         if points:
-            of_all.append(_effect(backbone, plug_in, points))
+            of_all.append(Effect(backbone, plug_in, points))
     return of_all
 
 
@@ -187,7 +190,7 @@ def on_other_real_graphs(board: Leaderboard, effect: Effect) -> Effect:
         for column, points in effect.points.items()
         if family_of(board.of_column[column].dataset) not in ("web", "synthetic")
     }
-    return _effect(effect.backbone, effect.plug_in, points)
+    return Effect(effect.backbone, effect.plug_in, points)
 
 
 def homophily_correlation(board: Leaderboard, effect: Effect) -> tuple[float, float]:
@@ -195,13 +198,6 @@ def homophily_correlation(board: Leaderboard, effect: Effect) -> tuple[float, fl
     homophily = [board.of_column[column].homophily for column in effect.points]
     rho, p = stats.spearmanr(homophily, [*effect.points.values()])
     return float(rho), float(p)
-
-
-def _effect(
-    backbone: str, plug_in: str, points: Mapping[str, float], gains: tuple[Gain, ...] = ()
-) -> Effect:
-    posterior = bayesian_signed_rank([*points.values()], margin=MARGIN)
-    return Effect(backbone, plug_in, gains, points, posterior)
 
 
 def _differences(
