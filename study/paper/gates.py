@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from memohop.data.audit import homophily_bins, local_homophily
 from memohop.outputs import write_whole
-from study.runs.results import Name, ResultsFile, Source, Text
+from study.runs.results import Name, SavedResults, Source, Text
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,7 +64,7 @@ class GateCurve(msgspec.Struct, frozen=True):
     bins: tuple[GateBin, ...]
 
 
-class Gates(ResultsFile, frozen=True):
+class Gates(SavedResults, frozen=True):
     """All curves, where they were made, and the command that makes them."""
 
     what: ClassVar[str] = "gates"

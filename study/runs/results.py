@@ -85,7 +85,7 @@ class Source(msgspec.Struct, frozen=True):
     datasets: dict[Name, Text] = {}
 
 
-class ResultsFile(msgspec.Struct, frozen=True):
+class SavedResults(msgspec.Struct, frozen=True):
     """What a file of results has that a command wrote."""
 
     what: ClassVar[str] = "results"
@@ -117,7 +117,7 @@ class ResultsFile(msgspec.Struct, frozen=True):
         yield from ()
 
 
-class Results(ResultsFile, frozen=True, forbid_unknown_fields=True):
+class Results(SavedResults, frozen=True, forbid_unknown_fields=True):
     """All rows of one experiment, in its order, and where they were made."""
 
     experiment: Name

@@ -22,7 +22,7 @@ from study.runs.results import (
     Count,
     Measured,
     Name,
-    ResultsFile,
+    SavedResults,
     Score,
     Source,
     Value,
@@ -136,7 +136,7 @@ class TunedCell(msgspec.Struct, frozen=True, dict=True):
 _OF_DATA = ("homophily",)  # the variants that are options of a dataset
 
 
-class Tuned(ResultsFile, frozen=True, forbid_unknown_fields=True):
+class Tuned(SavedResults, frozen=True, forbid_unknown_fields=True):
     """All cells of one protocol of an experiment, and where they were made.
 
     Attributes:
