@@ -1,7 +1,5 @@
 """The population trainer in float32, where kernels serve it: what rounding does not excuse."""
 
-import warnings
-
 import numpy as np
 import pytest
 import torch
@@ -41,24 +39,6 @@ def test_a_member_begins_alone_as_in_company(name, words):
         (alone,) = train(words, name, [member], epochs=1)
         rtol = 2 * length * torch.finfo(torch.float32).eps
         np.testing.assert_allclose(alone.loss_curve, result.loss_curve, rtol=rtol)
-
-
-@pytest.mark.parametrize("kind", [torch.float64, torch.float16, torch.bfloat16, "coo", "csr"])
-def test_features_of_every_kind_are_computed_with_in_float32(words, kind):
-    other = words.clone()
-    if kind == "coo":
-        other.x = words.x.to_sparse()
-    elif kind == "csr":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # PyTorch calls these tensors a beta
-            other.x = words.x.to_sparse_csr()
-    else:
-        other.x = words.x.to(kind)
-    expected, found = (
-        train(data, "gcn+mmp", [Member()], epochs=3, features=features)[0]
-        for data, features in ((words, "sparse"), (other, "auto"))
-    )
-    assert expected.loss_curve.tolist() == found.loss_curve.tolist()
 
 
 def test_numbers_too_large_for_float32_are_refused(words):

@@ -43,6 +43,9 @@ FORMS = [
     read_only,
     lambda dense: sparse.coo_matrix(dense.double().numpy()),
     lambda dense: sparse.lil_array(dense.numpy()),
+    torch.Tensor.double,
+    torch.Tensor.half,
+    torch.Tensor.bfloat16,
 ]
 
 

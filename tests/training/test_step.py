@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-import memohop
 from memohop import Member, grid, train
-from memohop.data.check import MissingClassWarning
 from memohop.training import Enough, Job
 from memohop.training.population import Population
 
@@ -113,21 +111,6 @@ def test_long_epochs_are_reported_one_by_one(data, monkeypatch):
     calls = []
     train(data, "mlp", [Member()], epochs=7, progress=lambda done, total: calls.append(done))
     assert calls == [1, 2, 3, 4, 5, 6, 7]
-
-
-def test_roc_auc_where_the_data_says_so(data):
-    binary = data.clone()
-    binary.y, binary.metric = (data.y > 2).long(), "roc_auc"
-    (result,) = train(binary, "gcn", [Member()], epochs=30)
-    assert 0.7 < result.test <= 1
-
-
-def test_texas_with_its_class_of_one_node_warns_and_trains(data_root):
-    texas = memohop.load("texas", root=data_root)
-    texas.x = texas.x.double()
-    with pytest.warns(MissingClassWarning):
-        results = train(texas, "gcn+mmp", grid(split=range(2), lr=0.05), epochs=5)
-    assert len(results) == 2
 
 
 def test_unlabelled_nodes_count_as_class_0_which_nobody_asks_for(data):
