@@ -14,7 +14,7 @@ from memohop.networks.base import GCN
 from memohop.networks.memory import MemoryNetwork
 from memohop.training import Job
 from memohop.training.objective import Classification
-from memohop.training.population import Population, build_seeded
+from memohop.training.population import Population
 from memohop.training.task import make_task
 from numerics import seeded
 
@@ -101,7 +101,7 @@ def test_the_part_changes_with_the_epoch_and_the_loss_is_taken_on_the_rest(data)
 
     member, epochs = Member(split=1, seed=seeded()), 40
     job = Job(data=data, model=build, members=[member], epochs=epochs)
-    network = build_seeded(build, member.seed)
+    network = job.build(member.seed)
     task = make_task(job, network)
     objective = Recording(task.objective.metric)
     population = Population(replace(task, objective=objective), job)

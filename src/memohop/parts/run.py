@@ -26,7 +26,6 @@ from memohop.parts.partition import Partition, check_blocks
 from memohop.parts.worker import Share, Worker
 from memohop.ram import reporting_out_of_memory
 from memohop.training import Enough, Job, Result
-from memohop.training.population import build_seeded
 from memohop.training.task import in_default_type
 from memohop.training.trainer import Progress, check_splits, warn_of_diverged
 
@@ -121,7 +120,7 @@ class PartsRun:
         self.name = job.name
         self.job = replace(replace(job, data=data).sized(), data=None)
         with reporting_out_of_memory(f"cutting the graph for {self.name}", lower="the features"):
-            network = checked_network(build_seeded(self.job.build, seed=0))
+            network = checked_network(self.job.build())
             self.targets = Targets.of(data)
             if isinstance(blocks, Partition):
                 self.size, self._folder = len(blocks), None

@@ -32,7 +32,7 @@ from memohop.training.device import (
     is_gpu,
     members_at_once,
 )
-from memohop.training.population import Population, build_seeded
+from memohop.training.population import Population
 from memohop.training.task import Task
 from memohop.version import __version__
 
@@ -70,7 +70,7 @@ class Worker:
     def __init__(self, share: Share, group: Group) -> None:
         self.job, self.group, block = share.job, group, share.block
         if isinstance(block, str):
-            network = build_seeded(self.job.build, seed=0)
+            network = self.job.build()
             assert isinstance(network, NodeModel)
             graph = open_prepared(block, check=False)  # it was checked when the run began
             block = read_block(graph, network, group, features=self.job.features)

@@ -214,11 +214,17 @@ class Job:
         widths = {"in_channels": channels, "out_channels": outputs, "num_nodes": nodes}
         return replace(self, options={**self.options, **widths})
 
-    def build(self) -> nn.Module:
-        """One network of a job that is :meth:`sized`."""
+    def build(self, seed: int = 0) -> nn.Module:
+        """A network of a job that is :meth:`sized`; its weights depend on the seed alone."""
+        import torch
+
         from memohop.networks import build
 
-        return build(self.model, **self.options) if isinstance(self.model, str) else self.model()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            if isinstance(self.model, str):
+                return build(self.model, **self.options)
+            return self.model()
 
     @cached_property
     def recipe(self) -> dict[str, Any]:

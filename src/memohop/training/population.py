@@ -48,7 +48,7 @@ class Population:
         self.task, self.job, self.members = task, job, list(members)
         assert len(members) == 1 or not job.recompute, "members come one at a time"
         seeds = {member.seed for member in members}
-        built = {seed: build_seeded(job.build, seed) for seed in seeds}
+        built = {seed: job.build(seed) for seed in seeds}
         networks = [built[member.seed] for member in members]
         self.model = networks[0].train()
         self.eval_model = copy.deepcopy(self.model).eval()
@@ -99,7 +99,7 @@ class Population:
     def of(cls, job: Job) -> Population:
         """The members of a job on a graph that has been checked."""
         job = job.sized()
-        return cls(make_task(job, build_seeded(job.build, seed=0)), job)
+        return cls(make_task(job, job.build()), job)
 
     def step(self) -> None:
         """One epoch of every member: gradient, update, evaluation, keeping the best."""
@@ -338,13 +338,6 @@ class Population:
         """Mean loss over the validation nodes, ``[B]``."""
         loss = self.task.objective.loss(logits, self.task.y, self.masks[:, _VAL])
         return loss + self.optimiser.penalty() if self.job.rules.loss_with_decay else loss
-
-
-def build_seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:
-    """A network whose initial weights depend on the seed alone."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return build()
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from memohop.training.device import captured, find_device, is_gpu, members_at_on
 from memohop.training.job import Enough, Job
 from memohop.training.member import Member, Result
 from memohop.training.objective import Objective
-from memohop.training.population import Population, build_seeded
+from memohop.training.population import Population
 from memohop.training.task import Task, in_default_type, make_task
 
 Progress = Callable[[int, int], None]
@@ -49,7 +49,7 @@ def train(job: Job, progress: Progress | None = None) -> list[Result]:
         check(data)
     with reporting_out_of_memory(f"building {job.name}", lower="hidden_channels or num_layers"):
         job = replace(job, data=data).sized()
-        network = build_seeded(job.build, seed=0)
+        network = job.build()
         check_thrift(job, network)
         task = make_task(job, network)
     check_splits(job.members, task.y, task.masks, task.objective)
