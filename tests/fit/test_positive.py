@@ -103,7 +103,7 @@ def test_networks_are_validated_by_the_score_of_the_same_class():
     problem = type(problem)(
         problem.x, problem.arcs, problem.y, objective=objective, masks=problem.masks
     )
-    data = as_data(problem, "gcn+mmp", 1.0, 1.0)
+    data = as_data(problem, "gcn+mmp", 1.0)
     metric = objective_of(data).metric
     said = np.random.default_rng(0).random((60, 2)).astype(np.float32)
     found = metric.score(torch.from_numpy(said)[None], data.y, torch.ones(1, 1, 60))

@@ -123,13 +123,12 @@ class Inputs:
             weights=None if self.weights is None else weights,
         )
 
-    def passed(self, network: NodeModel, data: Data, arc_scale: float) -> Any:
+    def passed(self, network: NodeModel, data: Data) -> Any:
         """What a network in evaluation mode returns for the nodes.
 
         Args:
             network: The network.
             data: The graph as it takes it.
-            arc_scale: The number by which the weights of arcs were divided for it.
         """
         return network(*make_inputs(data, network, torch.device("cpu")))
 

@@ -189,12 +189,11 @@ class BlockInputs(Inputs):
         """That of the block."""
         return self.block
 
-    def passed(self, network: Any, data: Any, arc_scale: float) -> Any:
+    def passed(self, network: Any, data: Any) -> Any:
         """What a network in evaluation mode returns for the block's nodes."""
         near = self.block
-        unit = None if near.unit is None else near.unit * arc_scale
         block = read_block(
-            near.graph, network, near.group, x=data.x, num_nodes=self.nodes, unit=unit
+            near.graph, network, near.group, x=data.x, num_nodes=self.nodes, unit=near.unit
         )
         inputs, part = inputs_of(block, near.group, torch.device("cpu"))
         with part.entered():

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from memohop.data.arcs import mean_weight
 from memohop.errors import UsageError
 from memohop.fit._candidate import Cost, Fit, Fits, Look, Setting, room_in_ram
 from memohop.fit._neighbourhood import EVERY, Matrix, Rows
@@ -49,7 +48,6 @@ class Network:
         scale: The number by which all features are divided.
         state: Parameters and buffers.
         standard: Mean and standard deviation of the numbers that it learned to predict.
-        arc_scale: The number by which the weights of arcs are divided.
     """
 
     model: str
@@ -58,13 +56,12 @@ class Network:
     scale: float
     state: Mapping[str, Tensor]
     standard: Scale = _AS_IT_IS
-    arc_scale: float = 1.0
 
     @torch.no_grad()
     def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
         """Probabilities of the classes, or the number."""
         network, data = self.ready(inputs)
-        return _in_unit(inputs.passed(network, data, self.arc_scale), self.standard)[rows]
+        return _in_unit(inputs.passed(network, data), self.standard)[rows]
 
     def ready(self, inputs: Inputs) -> tuple[NodeModel, Data]:
         """The network with its parameters, and the graph in its input form."""
@@ -74,7 +71,7 @@ class Network:
             state[name] = _of_nodes(state[name], inputs)
         network.load_state_dict(state)
         _know(network, inputs.y, self.standard)
-        return network.eval(), as_data(inputs, self.model, self.scale, self.arc_scale)
+        return network.eval(), as_data(inputs, self.model, self.scale)
 
     @property
     def has_rows(self) -> bool:
@@ -88,12 +85,7 @@ class Network:
 
     def saved(self) -> Saved:
         """Everything but the sizes, which all parts of a model share."""
-        about = {
-            "model": self.model,
-            "options": dict(self.options),
-            "scale": self.scale,
-            "arc_scale": self.arc_scale,
-        }
+        about = {"model": self.model, "options": dict(self.options), "scale": self.scale}
         # Copies: layers that share a gate have one each.
         state = {name: value.clone().contiguous() for name, value in self.state.items()}
         return Saved(about | self.standard._asdict(), state)
@@ -114,12 +106,12 @@ class Network:
         except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
             raise UsageError(f"the options of {model} do not make a network ({error})") from error
         check_state(network, saved.tensors)
-        names = ("scale", "arc_scale", "spread", "mean")
-        scale, arc_scale, spread, mean = figures = [saved.value(name, float) for name in names]
-        if not (min(figures[:3]) > 0 and np.isfinite(figures).all()):
+        names = ("scale", "spread", "mean")
+        scale, spread, mean = figures = [saved.value(name, float) for name in names]
+        if not (min(scale, spread) > 0 and np.isfinite(figures).all()):
             listed = ", ".join(map("{}={}".format, names, figures))
             raise UsageError(f"a network has {listed}")
-        return cls(model, options, channels, scale, saved.tensors, Scale(mean, spread), arc_scale)
+        return cls(model, options, channels, scale, saved.tensors, Scale(mean, spread))
 
 
 @dataclass(frozen=True)
@@ -205,11 +197,8 @@ class NetworkFamily:
 
         If time is up, members that have not begun have no result; nor if the RAM is too small.
         """
-        options, standard = settings[0].options, _AS_IT_IS
-        scale, arc_scale = feature_scale(problem.x), 1.0
-        if problem.weights is not None:  # an average arc counts as much as an added self-loop
-            arc_scale = mean_weight(problem.weights)
-        data = as_data(problem, self.id, scale, arc_scale)
+        options, standard, scale = settings[0].options, _AS_IT_IS, feature_scale(problem.x)
+        data = as_data(problem, self.id, scale)
         if not problem.classes:
             data, standard = standardised(data)
         results = self._trained(problem, data, settings, splits, look)
@@ -217,8 +206,7 @@ class NetworkFamily:
         fits: Fits = [{} for _ in settings]
         sound = [i for i, result in enumerate(results) if result.epochs and not result.diverged]
         parts = [
-            Network(self.id, options, sizes, scale, results[i].state or {}, standard, arc_scale)
-            for i in sound
+            Network(self.id, options, sizes, scale, results[i].state or {}, standard) for i in sound
         ]
         known = [problem.known(splits[i % len(splits)]) for i in sound]
         for i, part, said in zip(sound, parts, self._said(parts, known, data), strict=True):
@@ -300,7 +288,7 @@ class NetworkFamily:
             yield _in_unit(network(*inputs), part.standard)
 
 
-def as_data(inputs: Inputs, model: str, scale: float, arc_scale: float) -> Data:
+def as_data(inputs: Inputs, model: str, scale: float) -> Data:
     """The graph in the form that the trainer takes.
 
     A model that uses the graph gets the logarithm of each node's degree as well as its columns.
@@ -309,7 +297,6 @@ def as_data(inputs: Inputs, model: str, scale: float, arc_scale: float) -> Data:
         inputs: The graph.
         model: The id of the model.
         scale: The number by which features are divided.
-        arc_scale: The number by which weights of arcs are divided.
     """
     x = inputs.x / np.float32(scale)
     if _sees_graph(model):
@@ -321,7 +308,7 @@ def as_data(inputs: Inputs, model: str, scale: float, arc_scale: float) -> Data:
         num_nodes=inputs.nodes,
     )
     if inputs.weights is not None:
-        data.edge_weight = torch.from_numpy(inputs.weights / np.float32(arc_scale))
+        data.edge_weight = torch.from_numpy(inputs.weights)
     if isinstance(inputs, Problem):
         masks = inputs.masks
         data.train_mask, data.val_mask = map(torch.from_numpy, (masks.train, masks.val))
