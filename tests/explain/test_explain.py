@@ -1,7 +1,5 @@
 """Gates, shares of neighbours, and PyG's explainers, against slow second computations."""
 
-import copy
-
 import numpy as np
 import pytest
 import torch
@@ -177,7 +175,7 @@ class TestPyG:
 
     def test_gnn_explainer_and_the_shares_find_the_neighbour_that_tells(self, planted):
         networks, data, tellers = planted
-        module = PyGClassifier(copy.deepcopy(networks), data).eval()
+        module = PyGClassifier(networks, data).eval()
         explainer = Explainer(
             module,
             GNNExplainer(epochs=40, lr=0.1),

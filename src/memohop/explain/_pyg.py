@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,8 +13,8 @@ from torch import Tensor, nn
 from memohop.data.adjacency import normalised
 from memohop.errors import UsageError
 from memohop.explain.node import has_memory, memory_networks
-from memohop.networks.memory import MemoryNetwork, Normalised
-from memohop.nn import MMP, Graph, GraphConv
+from memohop.networks.memory import MemoryNetwork
+from memohop.nn import Graph
 from memohop.pyg import Data, LGConv
 from memohop.training.task import make_inputs
 
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class PyGClassifier(nn.Module):
-    """Networks with memory, with PyG's convolutions instead of this library's.
+    """Networks with memory, on a graph whose product is PyG's message passing.
 
     PyG's explainers put a mask on every arc of modules of PyG's class ``MessagePassing``, which
     ours are not. ``forward(x, edge_index)`` returns the logarithm of the mean probability of each
@@ -41,55 +44,49 @@ class PyGClassifier(nn.Module):
         graph = Graph(data.edge_index, data.num_nodes, weights=None, **{**policies, "norm": "none"})
         times = graph.weight.long()  # an arc that counts twice comes twice
         ends = torch.stack([graph.pattern.col, graph.pattern.row]).long()
-        self.arcs = ends.repeat_interleave(times, dim=1)
+        self.arcs, self.norm = ends.repeat_interleave(times, dim=1), policies["norm"]
         self.x = make_inputs(data, networks[0], torch.device("cpu"), "dense")[0]
         self.networks = nn.ModuleList(networks)
-        for network in networks:
-            for mmp in network.rounds:
-                assert isinstance(mmp, MMP)
-                if isinstance(mmp.conv, Normalised):
-                    mmp.conv.conv = _PyGConv(mmp.conv.conv, policies["norm"])
-                else:
-                    mmp.conv = _PyGConv(mmp.conv, policies["norm"])
-            if network.address is not None:
-                network.address = _PyGAddress(network.address.weight)  # type: ignore[assignment]
+        # Explainers count the rounds by these.
+        self.collect = nn.ModuleList(LGConv(normalize=False) for _ in networks[0].rounds)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Logarithms of probabilities, ``[nodes, classes]``."""
-        shares = [network(x, edge_index).logits.softmax(-1) for network in self.networks]
+        graph = _PyGGraph(cycle(self.collect), edge_index, self.norm)
+        shares = [network(x, graph).logits.softmax(-1) for network in self.networks]
         return torch.stack(shares).mean(0).log()
 
 
-class _PyGConv(nn.Module):
-    """The same convolution, with PyG's message passing."""
+@dataclass(frozen=True)
+class _PyGGraph:
+    """What a network asks of its graph, with PyG's message passing.
 
-    def __init__(self, conv: object, norm: str) -> None:
-        super().__init__()
-        assert isinstance(conv, GraphConv)
-        self.linear, self.bias, self.norm = conv.linear, conv.bias, norm
-        self.collect = LGConv(normalize=False)
+    Attributes:
+        collect: Modules of PyG, of which each product takes the next.
+        arcs: From sender to receiver.
+        norm: The normalisation.
+    """
 
-    def forward(self, memory: Tensor, edge_index: Tensor) -> Tensor:
-        sender, receiver = edge_index
+    collect: Iterator[nn.Module]
+    arcs: Tensor
+    norm: str
+
+    @property
+    def counts(self) -> _PyGGraph:
+        """The graph before it is normalised."""
+        return replace(self, norm="none")
+
+    def propagate(self, hidden: Tensor, bias: Tensor | None = None) -> Tensor:
+        """The sum that each node receives, and the bias."""
+        sender, receiver = self.arcs
         ones = torch.ones(len(sender), device=sender.device)
 
         def sums(end: Tensor) -> Tensor:
-            return ones.new_zeros(len(memory)).index_add(0, end, ones)[end]
+            return ones.new_zeros(len(hidden)).index_add(0, end, ones)[end]
 
         weights = normalised(ones, self.norm, lambda: sums(receiver), lambda: sums(sender))
-        message = self.collect(self.linear(memory), edge_index, weights)
-        return message if self.bias is None else message + self.bias
-
-
-class _PyGAddress(nn.Module):
-    """The same rows of the adjacency matrix, with PyG's message passing."""
-
-    def __init__(self, rows: nn.Parameter) -> None:
-        super().__init__()
-        self.weight, self.conv = rows, LGConv(normalize=False)
-
-    def forward(self, edge_index: Tensor) -> Tensor:
-        return self.conv(self.weight, edge_index)
+        message: Tensor = next(self.collect)(hidden, self.arcs, weights)
+        return message if bias is None else message + bias
 
 
 def as_pyg(classifier: GraphClassifier) -> PyGClassifier:
