@@ -1,9 +1,10 @@
-"""Training the slow way: one member, autograd, torch's optimisers, and nothing of the trainer's."""
+"""A module that is not ours; and training the slow way, with nothing of the trainer's."""
 
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from memohop.nn import epoch_key, randomness
 
@@ -14,6 +15,18 @@ class Epoch(NamedTuple):
     loss: float
     val_loss: float
     scores: list
+
+
+class RowByRow(nn.Module):
+    """A module of another library, which looks at dense features alone."""
+
+    def __init__(self, channels, outputs):
+        super().__init__()
+        self.linear = nn.Linear(channels, outputs)
+
+    def forward(self, x, edge_index):
+        assert x.layout == torch.strided
+        return self.linear(x)
 
 
 def accuracy(y, logits):

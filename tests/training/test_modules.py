@@ -12,7 +12,7 @@ from torch_geometric.nn import GCNConv
 from memohop import grid, train
 from memohop.training.trainer import AloneWarning
 from numerics import seeded
-from plain_loop import plain_loop
+from plain_loop import RowByRow, plain_loop
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -67,15 +67,7 @@ def test_running_statistics_are_those_of_the_member(data):
 
 
 def test_an_ordinary_module_that_can_be_vectorised_is(data):
-    class Plain(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.linear = nn.Linear(12, 5)
-
-        def forward(self, x, edge_index):
-            return self.linear(x)
-
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        results = train(data, Plain, grid(split=(0, 1), seed=(0, 1)), epochs=5)
+        results = train(data, lambda: RowByRow(12, 5), grid(split=(0, 1), seed=(0, 1)), epochs=5)
     assert len(results) == 4

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
-from torch import nn
 
 from memohop import Member, UsageError, grid, train
 from memohop.nn import SparseFeatures
@@ -12,6 +11,7 @@ from memohop.pyg import Data
 from memohop.training import Job
 from memohop.training.population import Population
 from numerics import seeded
+from plain_loop import RowByRow
 
 CPU = torch.device("cpu")
 
@@ -82,16 +82,10 @@ def test_dense_on_request_and_for_modules_of_others(words):
     data, given = in_single_precision(words), in_single_precision(words)
     given.x = in_scipy(data.x)
 
-    class Plain(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.linear = nn.Linear(data.num_features, int(data.y.max()) + 1)
+    def build():
+        return RowByRow(data.num_features, int(data.y.max()) + 1)
 
-        def forward(self, x, edge_index):
-            assert x.layout == torch.strided
-            return self.linear(x)
-
-    for model, features in (("gcn", "dense"), (Plain, "auto")):
+    for model, features in (("gcn", "dense"), (build, "auto")):
         expected = train(data, model, grid(split=(0, 1)), epochs=3, features=features)
         found = train(given, model, grid(split=(0, 1)), epochs=3, features=features)
         for one, other in zip(found, expected, strict=True):
