@@ -147,6 +147,11 @@ class Roles(NamedTuple):
     readings: dict[str, Any]
 
     @property
+    def of_edges(self) -> list[str]:
+        """The columns of the edge table that are read."""
+        return [*self.ends, *([] if self.weight is None else [self.weight])]
+
+    @property
     def dropped(self) -> list[str]:
         """The columns that the user leaves out."""
         return [name for name, reading in self.readings.items() if reading == "drop"]

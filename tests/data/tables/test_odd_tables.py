@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from memohop.data.tables import from_arrays, from_networkx, read_graph
+from memohop.data.tables import from_arrays, read_graph
 from memohop.errors import DataError
 
 NODES = {"id": ["a", "b", "c", "d"], "v": [1, 2, 3, None], "kind": ["x", "y", "x", "y"]}
@@ -20,22 +20,12 @@ def read(nodes=NODES, edges=EDGES, label="kind", **more):
     return read_graph(nodes, edges, label=label, **more)
 
 
-class TestMoreColumnsInTheEdgeTable:
-    def test_are_named_in_a_warning(self):
-        graph = read(edges=EDGES | {"weight": [1, 2, 3], "since": ["x", "y", "z"]})
-        (told,) = (text for text in graph.warnings if "every edge" in text)
-        assert told == "edges: every edge counts alike; not used: columns 'weight', 'since'"
-        assert told in graph.notes
-        assert not any("every edge" in text for text in read().warnings)
-
-    def test_are_named_for_networkx_too(self):
-        networkx = pytest.importorskip("networkx")
-        graph = networkx.grid_2d_graph(2, 2)
-        networkx.set_node_attributes(graph, dict(zip(graph, "xyxy", strict=True)), "kind")
-        networkx.set_edge_attributes(graph, 2.0, "weight")
-        found = from_networkx(graph, label="kind")
-        assert "every edge counts alike; not used: attribute 'weight'" in found.warnings
-        assert found.ids.tolist() == [(0, 0), (0, 1), (1, 0), (1, 1)]
+def test_more_columns_in_the_edge_table_are_named_in_a_warning():
+    graph = read(edges=EDGES | {"weight": [1, 2, 3], "since": ["x", "y", "z"]})
+    told = "edges: every edge counts alike; not used: columns 'weight', 'since'"
+    assert graph.warnings == (told,)
+    assert told in graph.notes
+    assert not read().warnings
 
 
 class TestSpellingsOfAClass:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -11,12 +12,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from memohop.data.arcs import LARGEST_WEIGHT, merge_arcs
+from memohop.data.read_options import ReadOptions, Roles
 from memohop.data.tables.cells import (
     as_text,
     column_kind,
     whole_as_text,
     without_words,
 )
+from memohop.data.tables.sources import UnreadTable
 from memohop.errors import DataError
 from memohop.outputs import first_few, listed
 
@@ -34,12 +37,14 @@ class Links(NamedTuple):
         weight: ``float32`` for each arc, or None.
         directed: Whether an edge is one arc, or one each way.
         notes: What was done.
+        warnings: What was left out.
     """
 
     arcs: NDArray[np.int64]
     weight: NDArray[np.float32] | None = None
     directed: bool = False
     notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
 
     @classmethod
     def of(
@@ -131,26 +136,37 @@ def node_ids(column: pa.ChunkedArray, name: str, table: str) -> pa.Array:
     return ids
 
 
-def locate(
-    table: pa.Table, ids: pa.Array, *, drop_unknown: bool, weight: str | None, name: str
+def read_edges(
+    tables: Sequence[UnreadTable], roles: Roles, ids: pa.Array, options: ReadOptions
+) -> Links:
+    """The edges of tables between the positions of the ids."""
+    begin, end, weights, warnings = zip(
+        *(_located(table, roles, ids, drop_unknown=options.drop_unknown) for table in tables),
+        strict=True,
+    )
+    links = Links.of(
+        np.concatenate(begin),
+        np.concatenate(end),
+        None if roles.weight is None else np.concatenate(weights),
+        nodes=len(ids),
+        directed=options.directed,
+    )
+    return links._replace(warnings=list(chain(*warnings)))
+
+
+def _located(
+    unread: UnreadTable, roles: Roles, ids: pa.Array, *, drop_unknown: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64] | None, list[str]]:
-    """The edges of a table between the positions of the ids.
-
-    Args:
-        table: The ids at which each edge begins and ends in the first two columns.
-        ids: All known ids.
-        drop_unknown: Leave out edges that name an unknown id, instead of a :class:`DataError`.
-        weight: The column with the weights.
-        name: What errors call the table.
-
-    Returns:
-        Positions of both ends, weights if there are some, and warnings on dropped edges.
-    """
+    """Positions of both ends, weights if there are some, and warnings."""
+    name, weight = unread.name, roles.weight
+    table = unread.read(roles.of_edges, text=roles.ends)
+    check_header(roles.ends, ids, name)
+    more = [column for column in unread.columns if column not in roles.of_edges]
+    warnings = [*unread.warnings, *unused(more, "column", f"{name}: ", weighted=weight is not None)]
     wrong = f"{name}: ids must be strings or whole numbers"
-    ends = [whole_as_text(column, wrong, "correct them") for column in table.columns[:2]]
+    ends = [whole_as_text(table[end], wrong, "correct them") for end in roles.ends]
     positions = [pc.fill_null(pc.index_in(end, value_set=ids), -1).to_numpy() for end in ends]
     known = (positions[0] >= 0) & (positions[1] >= 0)
-    warnings = []
     if unknown := len(known) - int(known.sum()):
         sides = list(zip(ends, positions, strict=True))
         rows: dict[str, int] = {}  # the first of each unknown id
@@ -161,7 +177,7 @@ def locate(
         named = ", ".join(f"{value!r} (row {row})" for value, row in [*rows.items()][:_SHOWN])
         lost = [part for end, row in sides for part in end.filter(pa.array(row < 0)).chunks]
         named += spelled_otherwise(pa.chunked_array(lost, pa.string()).unique(), ids)
-        warnings = tell_unknown(name, unknown, len(known), named, drop_unknown=drop_unknown)
+        warnings += tell_unknown(name, unknown, len(known), named, drop_unknown=drop_unknown)
     begin, end = (position[known].astype(np.int64) for position in positions)
     weights = None if weight is None else edge_weights(table[weight], weight, name)[known]
     return begin, end, weights, warnings

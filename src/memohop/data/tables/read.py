@@ -19,13 +19,7 @@ from memohop.data.tables.cells import Reading, spelled_whole
 from memohop.data.tables.column import Matrix
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
 from memohop.data.tables.labels import Labels, no_labels, read_labels
-from memohop.data.tables.links import (
-    Links,
-    check_header,
-    locate,
-    node_ids,
-    unused,
-)
+from memohop.data.tables.links import Links, node_ids, read_edges
 from memohop.data.tables.node_sets import read_sets
 from memohop.data.tables.sources import TableLike, check_alike, open_table
 from memohop.errors import UsageError
@@ -119,8 +113,7 @@ def read_graph(
         for index, table in enumerate(edges if several else [edges])
     ]
     roles = find_roles(node_table, edge_tables[0], how)
-    read = [*roles.ends, *([] if roles.weight is None else [roles.weight])]
-    check_alike(edge_tables, read)
+    check_alike(edge_tables, roles.of_edges)
     text_names = [] if how.encoder is None else how.encoder.text_names
     kept = [name for name in node_table.columns if name not in roles.dropped]
     table = node_table.read(kept, text=[*roles.spelled, *text_names])
@@ -134,31 +127,10 @@ def read_graph(
     )
     del table  # to make room for the edges
     pa.default_memory_pool().release_unused()
-    parts, warnings = [], [*node_table.warnings]
-    for edge_table in edge_tables:
-        table, name = edge_table.read(read, text=roles.ends), edge_table.name
-        check_header(roles.ends, ids, name)
-        *part, dropped = locate(
-            table, ids, drop_unknown=how.drop_unknown, weight=roles.weight, name=name
-        )
-        parts.append(part)
-        del table
-        more = [column for column in edge_table.columns if column not in read]
-        warnings += edge_table.warnings
-        warnings += unused(more, "column", f"{name}: ", weighted=roles.weight is not None)
-        warnings += dropped
-    begin, end, weights = zip(*parts, strict=True)
-    links = Links.of(
-        np.concatenate(begin),
-        np.concatenate(end),
-        None if roles.weight is None else np.concatenate(weights),
-        nodes=len(ids),
-        directed=how.directed,
-    )
     as_known = ids.cast(pa.int64()) if spelled_whole(ids) else ids
     return own_graph(
         described,
-        links,
+        read_edges(edge_tables, roles, ids, how),
         as_known.to_numpy(zero_copy_only=False),
         notes=(
             *node_table.notes,
@@ -166,7 +138,7 @@ def read_graph(
             f"{len(ids)} nodes, column {roles.id!r} is their id",
             *([f"dropped as asked: {listed(roles.dropped)}"] if roles.dropped else []),
         ),
-        warnings=warnings,
+        warnings=node_table.warnings,
         reading=read_alike(vars(how)),
     )
 
@@ -243,7 +215,7 @@ def own_graph(
         for name, mask in zip(MASKS, nodes.masks, strict=True):
             data[name] = torch.from_numpy(mask)
     check_graph(data, numbers=True)
-    warnings = (*warnings, *labels.warnings, *nodes.warnings)
+    warnings = (*warnings, *links.warnings, *labels.warnings, *nodes.warnings)
     return OwnGraph(
         data,
         ids,
