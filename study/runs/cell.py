@@ -21,7 +21,7 @@ from msgspec import Meta
 
 from memohop.data.datasets.registry import describe
 from memohop.jobs.named import NamedGraph, Scalar, Settings
-from memohop.jobs.space import Drawn, Space, draw
+from memohop.jobs.space import DrawnSettings, Space, draw
 from memohop.training import Job
 from memohop.training.job import digest
 
@@ -73,7 +73,7 @@ class Halving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if counts[-1] != 1 or any(after > before for before, after in pairwise(counts)):
             raise ValueError(f"settings must fall from rung to rung, down to 1, not {counts}")
 
-    def draw(self, space: Space) -> Drawn:
+    def draw(self, space: Space) -> DrawnSettings:
         """The settings of the first rung."""
         each = self.rungs[0].settings // self.structures
         return draw(space, structures=self.structures, each=each, seed=self.seed)
@@ -121,7 +121,7 @@ class Cell:
     model: str
     axes: dict[str, Scalar]
     settings: Settings
-    drawn: Drawn
+    drawn: DrawnSettings
     tried: tuple[int, ...]
     seeds: tuple[int, ...]
     halving: Halving | None = None

@@ -121,7 +121,7 @@ def test_weights_below_the_limit_are_dropped(problem, monkeypatch):
     three = [candidate(problem, name, problem.y >= 0) for name in "abc"]
     weights = np.array([0.70, 0.26, 0.04])
     monkeypatch.setattr(ensemble, "choose_weights", lambda *args: weights)
-    found = choose(problem, Search(three, [0, 1], "trials", 1.0))
+    found = choose(problem, Search(three, [0, 1]))
     assert [one.setting.family for one in found.candidates] == ["a", "b"]
     assert found.weights == pytest.approx([0.70 / 0.96, 0.26 / 0.96])
 
@@ -129,7 +129,7 @@ def test_weights_below_the_limit_are_dropped(problem, monkeypatch):
 def test_one_candidate_where_one_is_wanted(problem):
     order = np.cumsum(problem.masks.val.any(axis=1))  # so that each errs on as many of them
     three = [candidate(problem, "abc"[part], order % 3 != part) for part in range(3)]
-    search = Search(three, [0, 1], "trials", 1.0)
+    search = Search(three, [0, 1])
     assert len(choose(problem, search).candidates) == 3
     alone = choose(problem, search, single=True)
     assert len(alone.candidates) == 1
@@ -140,7 +140,7 @@ def test_a_candidate_whose_models_were_forgotten_is_not_chosen(problem):
     best = candidate(problem, "best", np.ones(problem.nodes, bool))
     best.fits = {split: replace(fit, part=None) for split, fit in best.fits.items()}
     other = candidate(problem, "other", np.arange(problem.nodes) % 4 > 0)
-    found = choose(problem, Search([best, other], [0, 1], "time", 1.0))
+    found = choose(problem, Search([best, other], [0, 1]))
     assert [one.setting.family for one in found.candidates] == ["other"]
 
 
@@ -150,7 +150,7 @@ def test_probabilities_are_calibrated_on_validation(problem):
     for mask in (problem.masks.val[:, 0], problem.masks.val[:, 1], problem.masks.test):
         right[np.flatnonzero(mask)[::4]] = True
     one = candidate(problem, "a", ~right, sure=0.95)
-    found = choose(problem, Search([one], [0, 1], "trials", 1.0))
+    found = choose(problem, Search([one], [0, 1]))
     calibrated = found.calibration.of(np.array([[0.05, 0.95], [0.95, 0.05]]))
     assert np.diag(calibrated[:, ::-1]).mean() == pytest.approx(0.75, abs=0.01)
 
@@ -171,8 +171,7 @@ def test_classes_are_shifted_unless_they_count_alike(metric, balanced, shifted):
     said = np.where(y == 1, 0.45, 0.05) + 0.1 * (np.arange(100) % 3 == 0)
     outputs = np.stack([1 - said, said], axis=1).astype(np.float32)
     one = toy_kind.candidate(problem, outputs)
-    search = Search([one], [0, 1], "trials", 1.0)
-    found = choose(problem, search, balanced=balanced)
+    found = choose(problem, Search([one], [0, 1]), balanced=balanced)
     assert bool(found.calibration.shifts) == shifted
     if shifted:
         assert found.calibration.shifts[1] > found.calibration.shifts[0]
@@ -181,17 +180,13 @@ def test_classes_are_shifted_unless_they_count_alike(metric, balanced, shifted):
     assert (right == 1) == shifted
 
 
-def test_what_was_chosen_is_fitted_to_every_label(problem, chosen):
+@pytest.mark.parametrize("seconds", [60, np.inf])
+def test_what_was_chosen_is_fitted_to_every_label(seconds, problem, chosen):
     kinds = {"a": Refits(1.0), "b": Refits(1.0)}
-    kept = fit_to_all(problem, kinds, chosen, seconds=60)
+    kept = fit_to_all(problem, kinds, chosen, seconds=seconds)
     assert [one.setting.family for one in kept.components] == ["b", "a"]
     assert [one.weight for one in kept.components] == [0.75, 0.25]
     assert kinds["a"].splits == kinds["b"].splits == [0, 1]
-    assert np.allclose(kept.outputs(problem).max(axis=1), 0.9)
-
-
-def test_there_may_be_no_limit_of_time(problem, chosen):
-    kept = fit_to_all(problem, {"a": Refits(1.0), "b": Refits(1.0)}, chosen, seconds=np.inf)
     assert np.allclose(kept.outputs(problem).max(axis=1), 0.9)
 
 
@@ -226,13 +221,12 @@ def test_a_fit_with_outputs_that_are_no_numbers_is_not_used(problem, chosen):
 def test_without_time_the_models_of_the_search_stay(problem, chosen):
     for one in chosen.candidates:
         one.seconds = 1.0
-    kinds = {"a": Refits(1.0), "b": Refits(1.0)}
-    kept = fit_to_all(problem, kinds, chosen, seconds=1.5)
-    assert kinds["b"].splits == [0]
-    assert kept.components[0].weight == 0.75
-    kinds = {"a": Refits(1.0), "b": Refits(1.0)}
-    fit_to_all(problem, kinds, chosen, seconds=0)
-    assert kinds["a"].splits == kinds["b"].splits == []
+    for seconds, splits in ((1.5, [0]), (0, [])):
+        kinds = {"a": Refits(1.0), "b": Refits(1.0)}
+        kept = fit_to_all(problem, kinds, chosen, seconds=seconds)
+        assert kinds["b"].splits == splits
+        assert kept.components[0].weight == 0.75
+    assert kinds["a"].splits == []
 
 
 def test_time_that_is_short_is_shared(problem):

@@ -23,7 +23,7 @@ Look = Callable[[], None]
 Fits = list[dict[int, "Fit"]]
 """The results of each setting by split, in order; a fit that ended early may lack some."""
 
-Progress = Callable[[float, str], None]
+SearchProgress = Callable[[float, str], None]
 """Called with the share of the time that has passed, and the current step."""
 
 Stop = Literal["trials", "time", "interrupted"]

@@ -30,8 +30,8 @@ from memohop.fit._candidate import (
     Candidate,
     Family,
     Look,
-    Progress,
     Search,
+    SearchProgress,
     best_few,
 )
 from memohop.fit._certainty import fit_calibration, paired_interval
@@ -196,7 +196,7 @@ def fit_to_all(
     chosen: Chosen,
     *,
     seconds: float,
-    progress: Progress = lambda share, doing: None,
+    progress: SearchProgress = lambda share, doing: None,
     workers: Workers | None = None,
 ) -> Ensemble:
     """Fit the chosen candidates to every label, the greatest weight first, while there is time.

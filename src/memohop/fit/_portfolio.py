@@ -29,8 +29,8 @@ from memohop.fit._candidate import (
     Candidate,
     Family,
     Fits,
-    Progress,
     Search,
+    SearchProgress,
     Setting,
     best_of_kinds,
     variations,
@@ -67,7 +67,7 @@ def search(
     time: float | None,
     trials: int | None,
     seed: int,
-    progress: Progress = lambda share, doing: None,
+    progress: SearchProgress = lambda share, doing: None,
     workers: Workers | None = None,
 ) -> Search:
     """Try settings of all kinds of model.

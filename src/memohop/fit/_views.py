@@ -156,8 +156,8 @@ class View:
         few: Matrix = x if self.components is None else x @ self.components.T
         if sparse.issparse(few):
             few = few.toarray()
-        one = near.mean(few)
-        parts = [x[rows], near.degrees()[0][rows], one[rows], near.mean(one, rows)]
+        one_hop = near.mean(few)
+        parts = [x[rows], near.degrees()[0][rows], one_hop[rows], near.mean(one_hop, rows)]
         if self.components is not None and self.one_hop_apart:
             parts.append(near.mean(x, rows))
         self._made[:] = [(near, rows, side_by_side(parts))]

@@ -19,7 +19,7 @@ from memohop.data.arcs import in_unit, mean_weight
 from memohop.data.folds import make_masks
 from memohop.errors import UsageError, check_choice, real_number, whole_number
 from memohop.fit import _keep as keep
-from memohop.fit._candidate import Family, Progress
+from memohop.fit._candidate import Family, SearchProgress
 from memohop.fit._ensemble import choose, fit_to_all
 from memohop.fit._inputs import (
     Given,
@@ -115,7 +115,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         *,
         split: int | None = None,
         groups: Any = None,
-        progress: Progress = lambda share, doing: None,
+        progress: SearchProgress = lambda share, doing: None,
         workers: Workers | None = None,
         began: float | None = None,
     ) -> Self:

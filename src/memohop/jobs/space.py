@@ -63,11 +63,13 @@ Choice = list[_Scalar | dict[str, _Scalar]]
 Space = dict[str, Range | Choice]
 """What is drawn, by the name of an option, of a number, or of tables that set several options."""
 
-Drawn = tuple[dict[str, _Scalar], ...]
+DrawnSettings = tuple[dict[str, _Scalar], ...]
 """Settings: values of options and numbers."""
 
 
-def draw(space: Mapping[str, Range | Choice], *, structures: int, each: int, seed: int) -> Drawn:
+def draw(
+    space: Mapping[str, Range | Choice], *, structures: int, each: int, seed: int
+) -> DrawnSettings:
     """The settings, one structure after the other.
 
     Args:
