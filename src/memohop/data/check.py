@@ -23,7 +23,7 @@ class MissingClassWarning(MemohopWarning):
     """A class has no training node in some split: no model can learn it there."""
 
 
-def check(data: Data, *, classes: int | None = None) -> None:
+def check(data: Data) -> None:
     """Raise a :class:`UsageError` for a graph that cannot be trained on.
 
     Warns with one :class:`MissingClassWarning` if a class has nodes, but no training node in some
@@ -32,16 +32,15 @@ def check(data: Data, *, classes: int | None = None) -> None:
     Args:
         data: A graph with ``x``, ``y``, ``edge_index`` and the three masks; it may lack
             ``test_mask``, and test scores are then NaN. ``x`` may be sparse, a tensor or a matrix
-            of SciPy; ``y`` holds class numbers or, if it is of a floating-point
-            type, numbers to predict.
-        classes: Number of classes, if known; the labels must be below it.
+            of SciPy; ``y`` holds class numbers or, if it is of a floating-point type, numbers to
+            predict.
     """
     check_graph(data, numbers=True)
     train, val, test = as_columns(data)
     masks = dict(zip(MASKS, (train, val, test), strict=True))
     check_masks({name: mask for name, mask in masks.items() if name in data})
     used = (train | val | test).any(dim=1)
-    _check_targets(data.y, used, classes)
+    _check_targets(data.y, used)
     if not data.y.is_floating_point():
         _warn_of_missing_classes(data.y, train)
 
@@ -157,15 +156,13 @@ def check_masks(masks: Mapping[str, torch.Tensor]) -> None:
             )
 
 
-def _check_targets(y: torch.Tensor, used: torch.Tensor, classes: int | None) -> None:
+def _check_targets(y: torch.Tensor, used: torch.Tensor) -> None:
     """Refuse a node in a mask whose number is not finite, or whose class cannot be."""
     if y.is_floating_point():
         dtype = torch.get_default_dtype()
         wrong, wanted = ~y.to(dtype).isfinite(), f"a number that is finite in {dtype}"
     else:
         wrong, wanted = y < 0, "a class from 0 on"
-        if classes is not None:
-            wrong, wanted = wrong | (y >= classes), f"{wanted} and below {classes}"
     nodes = (wrong & used).nonzero()
     if len(nodes):
         node = int(nodes[0])
