@@ -95,10 +95,7 @@ def memory_networks(component: Component, graph: Inputs) -> tuple[list[MemoryNet
 
 
 def node_reasons(
-    estimator: GraphEstimator,
-    index: int,
-    names: list[str],
-    look: Callable[[], None] = lambda: None,
+    estimator: GraphEstimator, index: int, names: list[str], look: Callable[[], None]
 ) -> NodeReasons:
     """Why a node of the graph of ``fit`` was given its class or its number.
 

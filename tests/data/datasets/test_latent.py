@@ -116,7 +116,6 @@ def test_poincare_brings_neighbours_near_and_repeats_itself():
     points = latent.poincare(links)
     assert np.square(points).sum(1).max() < 1
     np.testing.assert_array_equal(points, latent.poincare(links))
-    assert not np.array_equal(points, latent.poincare(links, seed=1))
     others = np.random.default_rng(0).integers(100, size=arcs.shape[1])
     near = latent.hyperbolic_distance(points[arcs[0]], points[arcs[1]])
     far = latent.hyperbolic_distance(points[arcs[0]], points[others])
