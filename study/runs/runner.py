@@ -27,7 +27,7 @@ from study.runs.store import Claims, Store
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Jobs that are trained as one population, and the cell that lacks them, if there is one."""
+    """Jobs that are trained as one population, and their cell, if it is known."""
 
     runs: tuple[Job, ...]
     cell: Cell | None = None

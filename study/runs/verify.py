@@ -40,23 +40,24 @@ class Record:
     Attributes:
         name: What it is, in messages.
         sources: By the id of a run, where it was made.
-        companies: For each cell with a run of some ids, gives those that were trained for it.
+        companies: For each cell with a run of some ids, gives those that were trained for it, and
+            the cell itself where it is known.
         expected: Gives what must be the same again, as columns of a stored run.
         digits: To how many digits scores are known; to the bit if None.
     """
 
     name: str
     sources: Mapping[str, Source]
-    companies: Callable[[Collection[str]], Iterable[Sequence[Job]]]
+    companies: Callable[[Collection[str]], Iterable[tuple[Sequence[Job], Cell | None]]]
     expected: Callable[[str], Mapping[str, Any]]
     digits: int | None = None
 
     def batches(self, ids: Collection[str]) -> Iterator[Batch]:
         """The populations that some runs were trained in."""
-        for company in self.companies(ids):
+        for company, cell in self.companies(ids):
             for population in populations(company):
                 if any(run.id in ids for run in population):
-                    yield Batch(tuple(population))
+                    yield Batch(tuple(population), cell)
 
     def difference(self, run: Job, result: Result) -> str:
         """The columns that differ."""
@@ -130,9 +131,8 @@ def verify(
             if run.id not in wanted:
                 continue
             if differs := record.difference(run, result):
-                what = (
-                    f"{run.data.name} {run.model} split={run.member.split} seed={run.member.seed}"
-                )
+                name = batch.cell.name if batch.cell else f"{run.data.name} {run.model}"
+                what = f"{name} split={run.member.split} seed={run.member.seed}"
                 version = record.sources[run.id].versions["memohop"]
                 if version != present.versions["memohop"]:
                     what += f", made by version {version}"
@@ -151,11 +151,11 @@ def stored_runs(store: Store) -> Record:
     """
     together = store.trained_together()
 
-    def companies(ids: Collection[str]) -> Iterator[Sequence[Job]]:
+    def companies(ids: Collection[str]) -> Iterator[tuple[Sequence[Job], None]]:
         chosen = sorted((run for run, _ in store.runs(ids)), key=_place)
         for company in dict.fromkeys(together[run.id] for run in chosen):
             jobs = {run.id: run_of(run.content) for run, _ in store.runs(company)}
-            yield [jobs[key] for key in company if jobs[key].id == key]
+            yield [jobs[key] for key in company if jobs[key].id == key], None
 
     def expected(key: str) -> Mapping[str, Any]:
         run, _ = store.run(key)
@@ -185,13 +185,13 @@ def published_runs(tuned: Tuned, experiment: Experiment) -> Record:
             sources[run.id] = tuned.sources[cell.source]
             scores[run.id] = {"val": val, "test": test}
 
-    def companies(ids: Collection[str]) -> Iterator[Sequence[Job]]:
+    def companies(ids: Collection[str]) -> Iterator[tuple[Sequence[Job], Cell]]:
         """What each rung was the first one to train."""
         for ladder in ladders:
             if any(run.id in ids for run in ladder[-1].runs):
                 trained: set[str] = set()
                 for rung in ladder:
-                    yield [run for run in rung.runs if run.id not in trained]
+                    yield [run for run in rung.runs if run.id not in trained], rung
                     trained |= {run.id for run in rung.runs}
 
     name = f"the results of {tuned.experiment}"

@@ -176,7 +176,7 @@ class TestResults:
         changed = msgspec.structs.replace(tuned, cells=(wrong, *others))
         verdict = again(published_runs(changed, experiment), 1000)
         (text,) = verdict.different.values()
-        assert f"split=2 seed=1: {name} 0.123456789 -> {before}" in text
+        assert f"rung=3 split=2 seed=1: {name} 0.123456789 -> {before}" in text
 
     def test_results_of_another_experiment_file_are_refused(self, search, tmp_path):
         path = tmp_path / "search.toml"
