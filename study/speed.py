@@ -34,7 +34,6 @@ from memohop.training.population import Population
 _WIDTH = 64
 _WARM_UP = 5  # epochs, the capture of a CUDA graph among them
 
-
 OPTIONS: dict[str, dict[str, Any]] = {
     "gcn": {},
     "gat": {},

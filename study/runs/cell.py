@@ -28,7 +28,6 @@ from memohop.training.job import digest
 if TYPE_CHECKING:
     from study.runs.store import Store
 
-
 _Count = Annotated[int, Meta(ge=1, le=10_000)]
 RUNG = "rung"
 """The axis of a cell that tells its rungs apart, counted from 1."""
@@ -176,8 +175,14 @@ class Cell:
         """How many networks it takes, up to the last rung, and how many epochs these at most."""
         if self.halving is None:
             return len(self.runs), sum(run.epochs for run in self.runs)
-        networks = sum(self.halving.trainings(self.splits))
-        return networks, self.halving.epochs(self.splits, self.settings.epochs)
+        networks = sum(self.halving.trainings(self.splits)[self.number :])
+        epochs = self.halving.epochs(self.splits, self.settings.epochs, start=self.number)
+        return networks, epochs
+
+    @property
+    def cost(self) -> float:
+        """What that takes, in the units of :func:`cost`."""
+        return self.size[1] * epoch_cost(self.settings.graph(self.dataset))
 
     def scores(self, store: Store) -> list[float]:
         """The mean validation score of each of its settings; NaN if a network diverged."""
@@ -220,11 +225,3 @@ def epoch_cost(graph: NamedGraph) -> float:
     """What one epoch of one network takes, in the same units."""
     info = describe(graph.name)
     return info.nodes + info.arcs * (1 + graph.noise / 100)
-
-
-def cost_to_the_top(cell: Cell, missing: Iterable[Job]) -> float:
-    """What a ladder takes from a rung on of which these runs are missing, in the same units."""
-    assert cell.halving is not None
-    epochs = cell.halving.epochs(cell.splits, cell.settings.epochs, start=cell.number)
-    whole = epochs * epoch_cost(cell.settings.graph(cell.dataset))
-    return whole - cost(cell.runs) + cost(missing)

@@ -19,7 +19,7 @@ from memohop.jobs.search import AskTell, drive
 from memohop.ram import OutOfMemoryError
 from memohop.training import Job, Result
 from memohop.training.trainer import DivergedWarning
-from study.runs.cell import Cell, cost, cost_to_the_top
+from study.runs.cell import Cell, cost
 from study.runs.provenance import source
 from study.runs.results import Source
 from study.runs.store import Claims, Store
@@ -176,13 +176,14 @@ class CellSearch(AskTell[Batch]):
         ladders = [cell for cell in pending if cell.halving]
         others = [cell for cell in pending if not cell.halving]
         if costly_first:  # of two cells that share runs, the larger one is to count them
-            others.sort(key=lambda cell: cost(cell.runs), reverse=True)
+            others.sort(key=lambda cell: cell.cost, reverse=True)
         work = self._work(others)
         if costly_first:
             others.sort(key=lambda cell: work[cell.id], reverse=True)
         self._waiting: deque[Cell] = deque([*others, *ladders])
         self._finished, self._total = 0.0, sum(work.values())
-        self._total += sum(cost_to_the_top(cell, store.missing(cell.runs)) for cell in ladders)
+        for cell in ladders:
+            self._total += cell.cost - cost(cell.runs) + cost(store.missing(cell.runs))
 
     def ask(self) -> Batch | None:
         """The next batch."""

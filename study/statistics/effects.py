@@ -55,7 +55,6 @@ RESIDUALS = "-res"
 MARGIN = 1.0
 """What counts as no difference in practice, in points."""
 
-
 PRIOR = 1.0
 """The strength of the prior, as the authors advise."""
 
