@@ -289,17 +289,15 @@ class TestResults:
         assert main(["store", "export", path, "table1", "--add"]) == 2
         assert "--add is for searches" in capsys.readouterr().err
 
-    def test_data_of_no_known_digest_have_none(self, search_file, tmp_path, stored):
-        text = SEARCH.replace("on.digits.data = { splits = 3 }", "").replace("digits", "questions")
-        search_file.write_text(text, encoding="utf-8")
-        search = Experiment(str(search_file))
-        tuned = stored("questions", search, list(search.cells()))
-        (source,) = tuned.sources
-        assert source.datasets["questions"] == ""
-        assert len(source.datasets["csbm"]) == 32
-        tuned.save(tmp_path / "search.json")
-        assert Tuned.load(tmp_path / "search.json") == tuned
-        (row,) = (row for row in data_table([tuned]).rows if row[0].text == "questions")
+    def test_data_of_a_digest_that_was_not_known_have_none(self, tuned, store):
+        """Versions up to 0.2.0 knew none of some files."""
+        run = next(run for run, _ in store._runs())
+        content = run.content
+        assert len(run.data) == 32
+        content["data"]["files"] = {"platonov/questions.npz": None}
+        assert msgspec.structs.replace(run, text=msgspec.json.encode(content).decode()).data == ""
+        tuned.sources[0].datasets["csbm"] = ""
+        (row,) = (row for row in data_table([tuned]).rows if row[0].text == "csbm")
         assert row[1].text == "not recorded"
 
     @pytest.mark.parametrize(
