@@ -55,9 +55,9 @@ class TestNetworkX:
         own = from_networkx(graph, label="kind", weight="w")
         assert arcs(own) == [(0, 1), (1, 2)]
         assert own.data.edge_weight.tolist() == [2.5, 4]
-        assert not own.warnings
+        assert not any("not used" in text for text in own.warnings)
         unweighted = from_networkx(graph, label="kind")
-        assert unweighted.warnings == ("every edge counts alike; not used: attribute 'w'",)
+        assert "every edge counts alike; not used: attribute 'w'" in unweighted.warnings
         other = from_networkx(graph.to_undirected(), label="kind", weight="w")
         assert other.data.edge_weight.tolist() == [2.5, 2.5, 4, 4]
         for missing_or_huge in ({}, {"w": 1e308}):

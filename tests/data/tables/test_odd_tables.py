@@ -23,9 +23,9 @@ def read(nodes=NODES, edges=EDGES, label="kind", **more):
 def test_more_columns_in_the_edge_table_are_named_in_a_warning():
     graph = read(edges=EDGES | {"weight": [1, 2, 3], "since": ["x", "y", "z"]})
     told = "edges: every edge counts alike; not used: columns 'weight', 'since'"
-    assert graph.warnings == (told,)
+    assert told in graph.warnings
     assert told in graph.notes
-    assert not read().warnings
+    assert not any("every edge" in text for text in read().warnings)
 
 
 class TestSpellingsOfAClass:
