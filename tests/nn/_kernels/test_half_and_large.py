@@ -9,9 +9,9 @@ pytest.importorskip("triton", reason="Triton is not installed")
 if not torch.cuda.is_available():
     pytest.skip("there is no GPU here", allow_module_level=True)
 
-from memohop.nn import Graph, SparseFeatures, epoch_key
 from memohop.nn import _kernels as kernels
-from memohop.nn._randomness import Place, draw_masks, place_words
+from memohop.nn import epoch_key
+from memohop.nn._randomness import place_words
 
 MEMBERS, NODES, WIDTH = 3, 37, 12
 KEYS = epoch_key(torch.arange(MEMBERS), torch.tensor(3)).cuda()
@@ -37,60 +37,6 @@ def room():
         pytest.skip("the GPU has too little memory for tensors of 2 ** 31 elements")
     yield
     torch.cuda.empty_cache()
-
-
-def test_products():
-    arcs = torch.randint(NODES, (2, 150), generator=generator(2)).cuda()
-    for direction in ("out", "undirected"):
-        graph = Graph(arcs, NODES, direction=direction, norm="symmetric")
-        full = graph.pattern.csr(graph.matrix.values).to_dense().double()
-        hidden, bias = states(MEMBERS, NODES, WIDTH), states(MEMBERS, WIDTH, offset=1)
-        matrix, turned = graph.matrix, graph.matrix.transpose
-        found = kernels.product(matrix.values, hidden, matrix.pattern, bias=bias)
-        assert_half(found, (full @ hidden.double() + bias.double()[:, None]).float())
-        back = kernels.product(turned.values, hidden, turned.pattern)
-        assert_half(back, (full.mT @ hidden.double()).float())
-
-
-def test_products_with_dropped_features():
-    numbers = torch.rand(NODES, 23, generator=generator(4))
-    sparse = SparseFeatures((numbers * (numbers < 0.3)).cuda())
-    weight = states(MEMBERS, 23, WIDTH)
-    drop = (KEYS, RATES, *place_words(4))
-    for given, turned in ((weight, False), (states(MEMBERS, NODES, WIDTH), True)):
-        found, single = (
-            kernels.product(sparse.values, dense, sparse.pattern, drop=drop, transposed=turned)
-            for dense in (given, given.float())
-        )
-        assert_half(found, single)
-
-
-def test_dropout():
-    values = states(MEMBERS, NODES, WIDTH)
-    found = kernels.dropout(values, KEYS, RATES, *place_words(9))
-    mask = draw_masks(KEYS, RATES, (Place(9),), (NODES, WIDTH), torch.float32)[0]
-    assert_half(found, values.float() * mask)
-
-
-@pytest.mark.parametrize("dropout", [False, True])
-def test_gated_update(dropout):
-    shapes = [(NODES, WIDTH), (NODES, WIDTH), (3, 2 * WIDTH), (3,)]
-    tensors = [states(MEMBERS, *shape, offset=i) for i, shape in enumerate(shapes)]
-    grads = states(MEMBERS, NODES, WIDTH, offset=8), states(MEMBERS, NODES, WIDTH, offset=9)
-    drop = (KEYS, RATES, place_words(1), place_words(2)) if dropout else None
-    found = kernels.gated_update(*tensors, drop, True)
-    single = kernels.gated_update(*(one.float() for one in tensors), drop, True)
-    for one, other in zip(found[:2], single[:2], strict=True):
-        assert_half(one, other)
-    torch.testing.assert_close(found[2], single[2])
-    back = kernels.gated_update_backward(*tensors[:3], found[2], *grads, drop)
-    given = (one.float() for one in (*tensors[:3], single[2], *grads))
-    exact = kernels.gated_update_backward(*given, drop)
-    for one, other in zip(back[:2], exact[:2], strict=True):
-        assert_half(one, other)
-    for one, other in zip(back[2:], exact[2:], strict=True):
-        assert one.dtype == torch.float32
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("rows", "inner", "columns"), [(37, 64, 64), (64, 2500, 5), (5, 33, 70)])

@@ -122,50 +122,6 @@ def test_dropout_masks_are_those_of_the_cpu():
     assert_rounded(found.cpu(), lambda values: values * on_cpu, values.cpu(), length=2)
 
 
-@pytest.mark.parametrize("dropout", [False, True])
-def test_gated_update_forward_and_backward(dropout):
-    shapes = [(NODES, WIDTH), (NODES, WIDTH), (3, 2 * WIDTH), (3,)]
-    hidden, message, weight, bias = (
-        torch.randn(MEMBERS, *shape, device="cuda") for shape in shapes
-    )
-    drop = (keys(), RATES.cuda(), place_words(1), place_words(2)) if dropout else None
-    one, two = (masks((NODES, WIDTH), p) if dropout else 1.0 for p in (1, 2))
-    grads = torch.randn(2, MEMBERS, NODES, WIDTH, device="cuda")
-
-    def by_hand(*tensors):
-        *leaves, of_hidden, of_memory = (tensor.clone().requires_grad_() for tensor in tensors)
-        h, m, w, b = leaves
-        scores = torch.cat([h * one, m * two], -1) @ w.mT + b[:, None]
-        keep, absorb, send = scores.sigmoid().split(1, dim=-1)
-        new_hidden, memory = keep * h + absorb * m, send * m
-        loss = (new_hidden * of_hidden + memory * of_memory).sum()
-        return new_hidden, memory, scores.sigmoid(), *torch.autograd.grad(loss, leaves)
-
-    found = kernels.gated_update(hidden, message, weight, bias, drop, True)
-    parts = kernels.gated_update_backward(hidden, message, weight, found[2], *grads, drop)
-    # Scores add two states; a gradient adds a state up, then those of scores, then all nodes.
-    length = 3 * WIDTH + 3 + NODES
-    given = hidden, message, weight, bias, *grads
-    assert_rounded([*found, *parts], by_hand, *given, length=length)
-
-
-def test_gated_update_without_the_memory():
-    shapes = [(NODES, WIDTH), (NODES, WIDTH), (3, 2 * WIDTH), (3,)]
-    tensors = [torch.randn(MEMBERS, *shape, device="cuda") for shape in shapes]
-    whole = kernels.gated_update(*tensors, None, True)
-    part = kernels.gated_update(*tensors, None, False)
-    assert torch.equal(whole[0], part[0])
-    assert part[1].numel() == 0
-    grad = torch.randn(MEMBERS, NODES, WIDTH, device="cuda")
-    zeros = torch.zeros_like(grad)
-    for one, other in zip(
-        kernels.gated_update_backward(*tensors[:3], whole[2], grad, zeros, None),
-        kernels.gated_update_backward(*tensors[:3], whole[2], grad, None, None),
-        strict=True,
-    ):
-        assert torch.equal(one, other)
-
-
 SHAPES = [(37, 64, 64), (64, 2500, 5), (1, 1, 1), (5, 33, 70), (192, 40, 7)]
 
 

@@ -29,6 +29,7 @@ ROW, COL, NODES = [0, 0, 0, 1, 2, 2, 3], [0, 1, 3, 1, 0, 4, 2], 5
 ENTRIES = len(ROW)
 KEEP = [1, 0, 1, 1, 1, 1, 0]
 SLOPE, RATE = 0.2, 0.375
+ON_A_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 
 
 @dataclass
@@ -220,10 +221,37 @@ def test_operations(dtype, name, check_derivatives):
 
 @pytest.mark.parametrize("name", ANYWHERE)
 @pytest.mark.parametrize("check_derivatives", ["jacrev of vmap", "create_graph"], indirect=True)
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+@ON_A_GPU
 def test_operations_on_a_gpu(name, check_derivatives):
     case = ANYWHERE[name](Cases("cuda", torch.float32))
     check_case(check_derivatives, case, torch.empty(0, device="cuda"))
+
+
+@pytest.mark.parametrize("name", [name for name in ANYWHERE if name != "cosine"])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=ON_A_GPU)])
+def test_states_of_16_bits_are_computed_in_float32(name, device):
+    case = ANYWHERE[name](Cases(device, torch.float32))
+    shapes = enumerate(case.shapes)
+    half = [
+        normal(*shape, seed=k).to(device, torch.bfloat16).requires_grad_() for k, shape in shapes
+    ]
+    single = [tensor.detach().float().requires_grad_() for tensor in half]
+    found, expected = case.ours(*half), case.ours(*single)
+    roundings = 3 if "dynamic" in name else 1  # scores of vectors are states of 16 bits themselves
+    assert_half(found, expected, roundings)
+    upstream = normal(*expected.shape, seed=20).to(device).bfloat16()
+    for own, other in zip(
+        torch.autograd.grad((found * upstream).sum(), half),
+        torch.autograd.grad((expected * upstream).sum(), single),
+        strict=True,
+    ):
+        assert_half(own, other, roundings)
+
+
+def assert_half(found, single, roundings):
+    """The same, but for roundings to the 8 bits of bfloat16."""
+    largest = max(1.0, float(single.detach().abs().max()))
+    torch.testing.assert_close(found.float(), single, rtol=0, atol=roundings * 2**-8 * largest)
 
 
 def test_these_are_all_operations(monkeypatch):

@@ -1,4 +1,4 @@
-"""The gates of `MMP.step` carry gradients, whatever way they are made."""
+"""States and gates of `MMP.step` carry gradients, whatever way they are made."""
 
 import pytest
 import torch
@@ -33,6 +33,10 @@ def on_all(hidden, memory, gates):
 
 def on_states(hidden, memory, gates):
     return hidden.sin().sum() + memory.cos().sum()
+
+
+def on_hidden(hidden, memory, gates):
+    return hidden.sin().sum()
 
 
 class Step(torch.nn.Module):
@@ -84,14 +88,15 @@ def check(loss, device, dtype, **options):
 
 @places
 @pytest.mark.parametrize("rate", [0.0, 0.375])
-@pytest.mark.parametrize("loss", [on_gates, on_all])
-def test_a_penalty_on_gates_has_the_gradient_of_the_equations(loss, rate, device, dtype):
+@pytest.mark.parametrize("loss", [on_states, on_gates, on_all])
+def test_gradients_are_those_of_the_equations(loss, rate, device, dtype):
     check(loss, device, dtype, rate=rate)
 
 
 @places
-def test_also_where_nobody_wants_the_memory(device, dtype):
-    check(on_gates, device, dtype, wants_memory=False)
+@pytest.mark.parametrize("loss", [on_hidden, on_gates])
+def test_also_where_nobody_wants_the_memory(loss, device, dtype):
+    check(loss, device, dtype, wants_memory=False)
 
 
 @GPU
