@@ -189,7 +189,7 @@ class MemoryNetwork(GraphModel):
         if address == "rows":
             if num_nodes is None:
                 raise UsageError("address='rows' needs weights for each node: pass num_nodes")
-            self.address = Address(num_nodes, hidden_channels)
+            self.address = Address(num_nodes, hidden_channels, bias=False)
             self.per_node = ("address.weight",)
 
     def know(self, labels: Tensor) -> None:
@@ -321,9 +321,6 @@ class MemoryNetwork(GraphModel):
 
 class Address(AdjacencyLinear):
     r"""Learned rows of the adjacency matrix: :math:`\mathbf{A}\mathbf{R}`, not normalised."""
-
-    def __init__(self, num_nodes: int, channels: int) -> None:
-        super().__init__(num_nodes, channels, bias=False)
 
     def forward(self, graph: Graph) -> Tensor:
         """What each node collects, ``[N, channels]``."""

@@ -35,13 +35,11 @@ class SparseFeatures(FixedMatrix):
 
     def __init__(self, features: Tensor) -> None:
         if features.layout == torch.strided:
-            row, col = features.nonzero(as_tuple=True)
-            values = features[row, col]
+            csr = features.to_sparse_csr()
         else:
             csr = as_csr(features, features.dtype).to(features.device)
-            counts = csr.crow_indices().diff()
-            row = torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
-            col, values = csr.col_indices().long(), csr.values()
+        counts, col, values = csr.crow_indices().diff(), csr.col_indices().long(), csr.values()
+        row = torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
         nodes, channels = features.shape
         super().__init__(Pattern(row, col, (nodes, channels)), values)
 
