@@ -38,16 +38,16 @@ class Axis:
         Elements 2k and 2k + 1 of the flat tensor are the pair k.
 
         Returns:
-            The number of each pair, int32 and modulo 2**32, and None, if no pair is torn apart; or
-            the number of each element's pair, and whether the element is its second.
+            The number of each pair, int64, and None, if no pair is torn apart; or the number of
+            each element's pair, and whether the element is its second.
         """
         device = self.index.device
         rows = torch.arange(outer, device=device)[:, None] * self.size + self.index
         width = inner // 2 if inner % 2 == 0 else inner
         numbers = (rows.flatten()[:, None] * width + torch.arange(width, device=device)).ravel()
         if inner % 2 == 0:
-            return wrapped(numbers), None
-        return wrapped(numbers >> 1), (numbers & 1).bool()
+            return numbers, None
+        return numbers >> 1, (numbers & 1).bool()
 
 
 class Part(ABC):
@@ -88,27 +88,23 @@ class Part(ABC):
         """The sum over all processes of a tensor that goes to the loss, which all compute alike."""
 
 
-_part: ContextVar[Part | None] = ContextVar("memohop_part", default=None)
+held_part: ContextVar[Part | None] = ContextVar("memohop_part", default=None)
+"""The part that this process holds; None if it holds the whole graph."""
 
 
 @contextmanager
 def in_part(part: Part) -> Iterator[None]:
     """Inside the block, tensors of nodes hold the rows of this part."""
-    token = _part.set(part)
+    token = held_part.set(part)
     try:
         yield
     finally:
-        _part.reset(token)
-
-
-def current_part() -> Part | None:
-    """The part that this process holds; None if it holds the whole graph."""
-    return _part.get()
+        held_part.reset(token)
 
 
 def node_moments(hidden: Tensor) -> tuple[Tensor, Tensor, int]:
     """Mean and variance of each channel over all nodes, and how many these are."""
-    part = current_part()
+    part = held_part.get()
     if part is None:
         variance, mean = torch.var_mean(hidden, dim=0, correction=0)
         return mean, variance, len(hidden)
@@ -119,17 +115,11 @@ def node_moments(hidden: Tensor) -> tuple[Tensor, Tensor, int]:
 
 def sum_for_loss(values: Tensor) -> Tensor:
     """The sum over all nodes of a vector with a number for each node."""
-    part = current_part()
+    part = held_part.get()
     return values.sum() if part is None else part.outcome(values.sum())
 
 
 def mean_for_loss(values: Tensor) -> Tensor:
     """The mean over all nodes of a vector with a number for each node."""
-    part = current_part()
+    part = held_part.get()
     return values.mean() if part is None else part.outcome(values.sum()) / part.nodes.size
-
-
-def wrapped(numbers: Tensor) -> Tensor:
-    """Whole numbers modulo 2**32, as int32."""
-    word = numbers & 0xFFFFFFFF
-    return torch.where(word >= 1 << 31, word - (1 << 32), word).to(torch.int32)

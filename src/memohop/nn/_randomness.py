@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from memohop.nn._operation import Operation
-from memohop.nn._part import Axis, Part, current_part, wrapped
+from memohop.nn._part import Axis, Part, held_part
 
 _LARGE = 1 << 17  # elements of a mask
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)  # signed, as int32 tensors multiply
@@ -73,9 +73,9 @@ def epoch_key(seed: Tensor, epoch: Tensor) -> Tensor:
         torch.Size([5, 2])
     """
     seed, epoch = torch.broadcast_tensors(seed, epoch)
-    low, high = wrapped(seed), wrapped(seed >> 32)
-    first = _mix(_mix(low, high), wrapped(epoch))
-    second = _mix(first ^ 0x3C6EF372, wrapped(epoch) ^ low)
+    low, high = _wrapped(seed), _wrapped(seed >> 32)
+    first = _mix(_mix(low, high), _wrapped(epoch))
+    second = _mix(first ^ 0x3C6EF372, _wrapped(epoch) ^ low)
     return torch.stack([first, second], dim=-1)
 
 
@@ -136,7 +136,7 @@ def next_draw(role: str = "hidden") -> Draw | None:
     if stream is None:
         return None
     stream.place += 1
-    return Draw(stream.key, Place(stream.place, role, current_part()))
+    return Draw(stream.key, Place(stream.place, role, held_part.get()))
 
 
 def draw_masks(
@@ -216,14 +216,14 @@ def thresholds(rates: Tensor) -> Tensor:
 def _numbers(count: int, device: torch.device) -> Tensor:
     if count <= 1 << 31:
         return _fold(torch.arange(count, dtype=torch.int32, device=device))
-    return _fold(wrapped(torch.arange(count, device=device)))
+    return _fold(_wrapped(torch.arange(count, device=device)))
 
 
 def _local_numbers(axis: Axis, outer: int, inner: int) -> tuple[Tensor, Tensor | None]:
     """The same for a part of a tensor, and which of each pair an element is, if pairs are torn."""
     if (outer, inner) not in axis.hashed:
         pairs, second = axis.pairs(outer, inner)
-        axis.hashed[outer, inner] = _fold(pairs), second
+        axis.hashed[outer, inner] = _fold(_wrapped(pairs)), second
     return axis.hashed[outer, inner]
 
 
@@ -262,3 +262,9 @@ def _finish(value: Tensor, middle: Tensor) -> Tensor:
 def _signed(word: int) -> int:
     word &= 0xFFFFFFFF
     return word - (1 << 32) if word >= 1 << 31 else word
+
+
+def _wrapped(numbers: Tensor) -> Tensor:
+    """Whole numbers modulo 2**32, as int32."""
+    word = numbers & 0xFFFFFFFF
+    return torch.where(word >= 1 << 31, word - (1 << 32), word).to(torch.int32)
