@@ -219,8 +219,8 @@ def put_together(description: Description, tensors: Mapping[str, Tensor]) -> Ens
 def graph_tensors(graph: Inputs, ids: NDArray[Any]) -> dict[str, Tensor]:
     """The graph of ``fit`` and its ids, which may be words, for safetensors."""
     x, arrays = graph.x, {"arcs": graph.arcs, "y": graph.y, "ids": ids.copy()}
-    if ids.dtype == object:
-        plain = [node if isinstance(node, int | str) else str(node) for node in ids]
+    if ids.dtype != np.int64:
+        plain = [node if isinstance(node, int | str) else str(node) for node in ids.tolist()]
         text = json.dumps(plain, ensure_ascii=False)
         arrays["ids"] = np.frombuffer(text.encode(), dtype=np.uint8).copy()
     if sparse.issparse(x):
