@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import hashlib
 import http.server
 import shutil
@@ -57,6 +58,7 @@ def server(cache, monkeypatch):
         yield running
         running.shutdown()
         thread.join()
+    gc.collect()  # a connection that was left open is an error of this test, not of a later one
 
 
 def files_in(folder):

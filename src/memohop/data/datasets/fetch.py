@@ -95,6 +95,7 @@ def _download(expected: dict[str, str], *, progress: bool) -> Path:
     folder = Path(pooch.os_cache("memohop"))
     urls = {path: address(path) for path in expected}
     store = pooch.create(path=folder, base_url="", registry=expected, urls=urls)
+    whole = pooch.HTTPDownloader(stream=False)  # of a stream, pooch leaves a refusal open
     for path in track(
         expected, "Downloading", console=Console(stderr=True), transient=True, disable=not progress
     ):
@@ -102,7 +103,7 @@ def _download(expected: dict[str, str], *, progress: bool) -> Path:
             # pooch makes this folder too, but fails when another process is quicker.
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             # It renames a temporary file once the digest is right: the final file is whole.
-            store.fetch(path)
+            store.fetch(path, downloader=whole)
         except (OSError, ValueError) as error:
             raise DataError(
                 f"cannot download {path} from {address(path)} to {folder}: {error}. "
