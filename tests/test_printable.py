@@ -13,7 +13,7 @@ from memohop import MMPClassifier
 from memohop.cli import main, print_json, remark
 from memohop.explain import explain_fit
 from memohop.outputs import printable
-from memohop.report.chart import ChartAxis, Dot, Series, draw_chart
+from memohop.report.chart import Chart, ChartAxis, Dot, Series
 from memohop.report.fit_page import fit_page
 from memohop.report.palette import marker_of
 
@@ -56,7 +56,7 @@ def test_pages_and_drawings(fitted):
     page = fit_page(explain_fit(fitted, fitted.ids_[3]))
     assert r"3\u202e\u0007\u2028&lt;b&gt;" in page
     line = Series(TURNED, marker_of("gcn"), [Dot(0, 0, RED)])
-    chart = draw_chart([line], title=RED, x=ChartAxis(TURNED), y=ChartAxis(RED))
+    chart = Chart([line], title=RED, x=ChartAxis(TURNED), y=ChartAxis(RED)).svg()
     for text in (page, chart):
         assert not any(sign in text for sign in UNSEEN)
         assert r"\u202e" in text

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import get_args
 
-from memohop.report.chart import ChartAxis, Dot, Series, draw_chart
+from memohop.report.chart import Chart, ChartAxis, Dot, Series
 from memohop.report.palette import Marker
 from study.pages.tables import Table, TableCell, duration, mean_and_std, number, points
 from study.runs.results import Measured, as_texts
@@ -156,7 +156,7 @@ def _command(cell: TunedCell, experiment: str) -> str:
     return " ".join((f"python -m study run {experiment}", *words))
 
 
-def cost_chart(board: Leaderboard, width: int = 720, height: int = 420) -> str:
+def cost_chart(board: Leaderboard) -> Chart:
     """The mean score of each ranked model against the time that its searches took."""
     series = []
     for kind in KINDS:
@@ -171,18 +171,16 @@ def cost_chart(board: Leaderboard, width: int = 720, height: int = 420) -> str:
     points = [dot for kind_series in series for dot in kind_series.dots]
     low, high = (end(dot.x for dot in points) for end in (min, max))
     label, first = "time of all searches of a model, s", math.floor(low)
-    return draw_chart(
+    return Chart(
         series,
         joined=False,
         title="Mean test score of each model against the time that its searches took",
         x=ChartAxis(label, first, max(math.ceil(high), first + 1), 1, log=True),
         y=_rounded("mean score, %", (dot.y for dot in points)),
-        width=width,
-        height=height,
     )
 
 
-def gain_chart(effects: Sequence[Effect], width: int = 720, height: int = 460) -> str:
+def gain_chart(effects: Sequence[Effect]) -> Chart:
     """What memory adds to each backbone on each graph, against its homophily."""
     series = []
     for place, (backbone, marker) in enumerate(_BACKBONES.items()):
@@ -204,14 +202,12 @@ def gain_chart(effects: Sequence[Effect], width: int = 720, height: int = 460) -
     # A bar may leave the picture, but not by the first 15 points of it.
     bars = [(dot.y, min(dot.spread or 0.0, 15.0)) for each in series for dot in each.dots]
     ends = [0.0, *(y - spread for y, spread in bars), *(y + spread for y, spread in bars)]
-    return draw_chart(
+    return Chart(
         series,
         joined=False,
         title="Gain of each backbone by memory against the homophily of the graph",
         x=ChartAxis("homophily of the graph", 0, 1, 0.2),
         y=_rounded("gain by memory, points", ends),
-        width=width,
-        height=height,
     )
 
 

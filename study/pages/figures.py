@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memohop.errors import DataError
-from memohop.report.chart import ChartAxis, Dot, Series, draw_chart
+from memohop.report.chart import Chart, ChartAxis, Dot, Series
 from memohop.report.environment import render
 from memohop.report.palette import GATES, INK_FOR_ANY_BACKGROUND, marker_of
 from study.pages.table1 import lead_cell
@@ -46,14 +46,13 @@ class Panel(NamedTuple):
         points = [point for line in self.lines for point in line.curve.points]
         low = min(point.mean - (point.std or 0) for point in points)
         high = max(point.mean + (point.std or 0) for point in points)
-        return draw_chart(
+        chart = Chart(
             [_series(line, self.x.label.partition(",")[0]) for line in self.lines],
             title=f"{self.title}: test accuracy against {self.x.label}",
             x=self.x,
             y=_accuracy_axis(f"{self.title}: test accuracy, %", low, high),
-            width=_WIDTH,
-            height=self.height,
         )
+        return chart.svg(_WIDTH, self.height)
 
 
 def noise_panels(results: Results) -> list[Panel]:
@@ -166,14 +165,13 @@ def gates_chart(curve: GateCurve) -> str:
         for name, label, marker in GATES
     ]
     about = f"{curve.dataset}, {curve.model}, λ {curve.lam:g} ({curve.protocol})"
-    return draw_chart(
+    chart = Chart(
         series,
         title=f"Gates of {curve.model} on {curve.dataset} against local homophily",
         x=ChartAxis("local homophily"),
         y=ChartAxis(f"{about}: mean of the gate"),
-        width=440,
-        height=280,
     )
+    return chart.svg(440, 280)
 
 
 def _panel(curve: Curve) -> str:

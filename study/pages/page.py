@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from memohop.data.datasets.registry import describe
-from memohop.report.environment import both_widths, on_page, render
+from memohop.report.environment import on_page, render
 from memohop.version import __version__
 from study import RESULTS, ROOT
 from study.pages import fair, fair_text
@@ -190,9 +190,9 @@ def _fair_part(tuned: Tuned | None) -> dict[str, Any] | None:
     families = {family_of(cell.dataset) for each in boards for cell in each.of_column.values()}
     cost = gains = None
     if board.comparison and any(cell.seconds for cell in board.cells.values()):
-        cost = both_widths(partial(fair.cost_chart, board), wide=420, narrow=400)
+        cost = fair.cost_chart(board).both_widths(wide=420, narrow=400)
     if of_memory:
-        gains = both_widths(partial(fair.gain_chart, of_memory), wide=460, narrow=420)
+        gains = fair.gain_chart(of_memory).both_widths(wide=460, narrow=420)
     return {
         "boards": [
             {

@@ -9,7 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from memohop.report.environment import render
+import numpy as np
+from markupsafe import Markup
+
+from memohop.report.environment import on_page, render
 from memohop.report.palette import Marker
 
 _SYMBOLS = {  # drawn round the origin; shapes tell the lines apart where colours do not
@@ -75,94 +78,99 @@ class VerticalMark(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Plot:
-    """The rectangle that holds the points, and the coordinates of numbers in it."""
+class Chart:
+    """A chart, drawn at any size; later lines are drawn over earlier ones.
 
+    If they are not ``joined``, there are points alone, the ``spread`` of each is a bar instead of a
+    part of a band, and the names are listed on the right. The title is for people who cannot see
+    the chart. Of the name of the horizontal axis, what follows a colon is left out where there is
+    no room for it.
+    """
+
+    series: Sequence[Series]
+    title: str
     x: ChartAxis
     y: ChartAxis
+    mark: VerticalMark | None = None
+    joined: bool = True
+
+    def svg(self, width: int = 720, height: int = 420, ink: str | None = None) -> str:
+        """One ``<svg>`` element, which is also a whole file and scales to any size.
+
+        Axes and text are drawn in ``ink``, by default the colour of the surrounding text.
+        """
+        plot = _Plot(self, width, height)
+        return render("chart.svg", chart=self, plot=plot, ink=ink, symbols=_SYMBOLS)
+
+    def both_widths(self, *, wide: int, narrow: int) -> dict[str, Markup]:
+        """For screens and paper, and again for phones, where its text would be too small.
+
+        ``wide`` and ``narrow`` are the two heights.
+        """
+        sizes = {"wide": (720, wide), "narrow": (360, narrow)}
+        return {name: on_page(self.svg(*size), name) for name, size in sizes.items()}
+
+
+@dataclass(frozen=True)
+class _Plot:
+    """The rectangle that holds the points of a chart, and the coordinates of numbers in it."""
+
+    chart: Chart
     width: int
     height: int
-    right: float
-    joined: bool
     left: float = 40.0
 
     @property
+    def right(self) -> float:
+        return self.width - max(len(line.label) for line in self.chart.series) * _LETTER - 24
+
+    @property
     def top(self) -> float:
-        return 48.0 if self.joined else 30.0
+        return 48.0 if self.chart.joined else 30.0
 
     @property
     def bottom(self) -> float:
         return self.height - 46.0
 
+    @property
+    def x_label(self) -> str:
+        label = self.chart.x.label
+        return label if len(label) * _LETTER < self.width else label.partition(":")[0]
+
     def across(self, value: float) -> float:
-        return self.left + self.x.share(value) * (self.right - self.left)
+        return self.left + self.chart.x.share(value) * (self.right - self.left)
 
     def up(self, value: float) -> float:
-        return self.bottom - self.y.share(value) * (self.bottom - self.top)
+        return self.bottom - self.chart.y.share(value) * (self.bottom - self.top)
 
     def path(self, points: Iterable[Sequence[Any]]) -> str:
         return "M" + "L".join(f"{self.across(x):.2f} {self.up(y):.2f}" for x, y, *_ in points)
 
     def low(self, dot: Dot) -> tuple[float, float]:
         """The lower end of the spread of a point, cut off at the end of the axis."""
-        return dot.x, max(dot.y - (dot.spread or 0), self.y.low)
+        return dot.x, max(dot.y - (dot.spread or 0), self.chart.y.low)
 
     def high(self, dot: Dot) -> tuple[float, float]:
         """The upper end."""
-        return dot.x, min(dot.y + (dot.spread or 0), self.y.high)
+        return dot.x, min(dot.y + (dot.spread or 0), self.chart.y.high)
 
     def band(self, dots: Sequence[Dot]) -> str:
         """Above the points from left to right, and back below them."""
         return self.path([*map(self.high, dots), *map(self.low, dots[::-1])])
 
-
-def draw_chart(
-    series: Sequence[Series],
-    *,
-    title: str,
-    x: ChartAxis,
-    y: ChartAxis,
-    mark: VerticalMark | None = None,
-    joined: bool = True,
-    width: int = 720,
-    height: int = 420,
-    ink: str | None = None,
-) -> str:
-    """A chart as one ``<svg>`` element, which is also a whole file and scales to any size.
-
-    Later lines are drawn over earlier ones. If they are not ``joined``, there are points alone, the
-    ``spread`` of each is a bar instead of a part of a band, and the names are listed on the right.
-    The title is for people who cannot see the chart. Axes and text are drawn in ``ink``, by default
-    the colour of the surrounding text.
-    """
-    longest = max(len(line.label) for line in series)
-    plot = _Plot(x, y, width, height, width - longest * _LETTER - 24, joined)
-    if joined:  # beside the last points and never over one another
-        lines = sorted(series, key=lambda line: plot.up(line.dots[-1].y))
-        ends = [plot.up(line.dots[-1].y) for line in lines]
-        heights = spread_out(ends, gap=_LINE, high=plot.bottom)
-    else:
-        lines = list(series)
-        heights = [plot.top + 3.5 + 1.3 * _LINE * place for place in range(len(lines))]
-    return render(
-        "chart.svg",
-        plot=plot,
-        series=series,
-        names=list(zip(lines, heights, strict=True)),
-        title=title,
-        mark=mark,
-        ink=ink,
-        symbols=_SYMBOLS,
-    )
+    def names(self) -> list[tuple[Series, float]]:
+        """The lines, and the heights of their names: beside the last points, or as a list."""
+        if not self.chart.joined:
+            step, first = 1.3 * _LINE, self.top + 3.5
+            return [(line, first + step * place) for place, line in enumerate(self.chart.series)]
+        lines = sorted(self.chart.series, key=lambda line: self.up(line.dots[-1].y))
+        ends = [self.up(line.dots[-1].y) for line in lines]
+        return list(zip(lines, spread_out(ends, gap=_LINE, high=self.bottom), strict=True))
 
 
 def spread_out(values: Sequence[float], *, gap: float, high: float) -> list[float]:
     """Rising values moved so that neighbours are ``gap`` apart and none is beyond ``high``."""
-    moved = list(values)
-    for i in range(1, len(moved)):
-        moved[i] = max(moved[i], moved[i - 1] + gap)
-    limit = high
-    for i in reversed(range(len(moved))):
-        moved[i] = min(moved[i], limit)
-        limit = moved[i] - gap
+    steps = gap * np.arange(len(values))
+    apart = np.maximum.accumulate(np.asarray(values) - steps)
+    moved: list[float] = (np.minimum(apart, high - steps[-1]) + steps).tolist()
     return moved

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from rich.table import Table
 
 from memohop.demo import DemoCell, DemoResult
-from memohop.report.chart import ChartAxis, Dot, Series, VerticalMark, draw_chart
-from memohop.report.environment import both_widths, render
+from memohop.report.chart import Chart, ChartAxis, Dot, Series, VerticalMark
+from memohop.report.environment import render
 from memohop.report.palette import GATES, INK_FOR_ANY_BACKGROUND, marker_of
 from memohop.report.terminal import plain_table
+
+_HOMOPHILY = ChartAxis("homophily: share of neighbours of one's own class")
 
 
 def demo_table(result: DemoResult) -> Table:
@@ -24,7 +24,7 @@ def demo_table(result: DemoResult) -> Table:
 
 def curve_svg(result: DemoResult) -> str:
     """Accuracy against homophily as a file of its own, legible on white and on dark."""
-    return _accuracy_chart(result, 720, 420, ink=INK_FOR_ANY_BACKGROUND) + "\n"
+    return _accuracy_chart(result).svg(ink=INK_FOR_ANY_BACKGROUND) + "\n"
 
 
 def demo_page(result: DemoResult) -> str:
@@ -35,14 +35,12 @@ def demo_page(result: DemoResult) -> str:
         result=result,
         settings=result.settings,
         chance=1 / result.classes,
-        accuracy=both_widths(partial(_accuracy_chart, result), wide=420, narrow=340),
-        gates=both_widths(partial(_gates_chart, result), wide=320, narrow=340)
-        if has_gates
-        else None,
+        accuracy=_accuracy_chart(result).both_widths(wide=420, narrow=340),
+        gates=_gates_chart(result).both_widths(wide=320, narrow=340) if has_gates else None,
     )
 
 
-def _accuracy_chart(result: DemoResult, width: int, height: int, ink: str | None = None) -> str:
+def _accuracy_chart(result: DemoResult) -> Chart:
     def dot(cell: DemoCell) -> Dot:
         score = f"{cell.mean:.1f} ± {cell.std:.1f} %"
         title = f"{cell.model}, homophily {cell.homophily:g}: {score}"
@@ -57,13 +55,13 @@ def _accuracy_chart(result: DemoResult, width: int, height: int, ink: str | None
         )
         for model in result.settings.models
     ]
-    title = "Test accuracy against homophily, one line for each model"
     lowest = min(cell.mean - cell.std for cell in result.cells)
     y = ChartAxis("test accuracy, %", max(0, lowest // 10 * 10), 100, 10)
-    return _chart(result, series, title, y, width, height, ink)
+    title = "Test accuracy against homophily, one line for each model"
+    return Chart(series, title, _HOMOPHILY, y, _mark(result))
 
 
-def _gates_chart(result: DemoResult, width: int, height: int) -> str:
+def _gates_chart(result: DemoResult) -> Chart:
     def dot(cell: DemoCell, name: str, label: str) -> Dot:
         share = getattr(cell.gates, name)
         return Dot(cell.homophily, share, f"{label}, homophily {cell.homophily:g}: {share:.2f}")
@@ -73,26 +71,8 @@ def _gates_chart(result: DemoResult, width: int, height: int) -> str:
         for name, label, marker in GATES
     ]
     title = "Mean of the three gates of gcn+mmp against homophily"
-    return _chart(result, series, title, ChartAxis("mean of the gate"), width, height)
+    return Chart(series, title, _HOMOPHILY, ChartAxis("mean of the gate"), _mark(result))
 
 
-def _chart(
-    result: DemoResult,
-    series: list[Series],
-    title: str,
-    y: ChartAxis,
-    width: int,
-    height: int,
-    ink: str | None = None,
-) -> str:
-    meaning = ": share of neighbours of one's own class" if width > 400 else ""
-    return draw_chart(
-        series,
-        title=title,
-        x=ChartAxis(f"homophily{meaning}"),
-        y=y,
-        mark=VerticalMark(1 / result.classes, "neighbours say nothing"),
-        width=width,
-        height=height,
-        ink=ink,
-    )
+def _mark(result: DemoResult) -> VerticalMark:
+    return VerticalMark(1 / result.classes, "neighbours say nothing")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -23,15 +22,6 @@ def on_page(chart: str, kind: str = "") -> Markup:
     """An ``<svg>`` element in the colours of the page, with a CSS class if one is given."""
     named = chart.replace("<svg ", f'<svg class="{kind}" ', 1) if kind else chart
     return Markup(themed(named))
-
-
-def both_widths(chart: Callable[[int, int], str], *, wide: int, narrow: int) -> dict[str, Markup]:
-    """A chart drawn for screens and paper, and again for phones, where its text would be too small.
-
-    ``chart`` draws it, given a width and a height; ``wide`` and ``narrow`` are the two heights.
-    """
-    sizes = {"wide": (720, wide), "narrow": (360, narrow)}
-    return {name: on_page(chart(*size), name) for name, size in sizes.items()}
 
 
 @cache

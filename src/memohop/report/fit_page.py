@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from memohop.report.chart import ChartAxis, Dot, Series, draw_chart
-from memohop.report.environment import both_widths, render
+from memohop.report.chart import Chart, ChartAxis, Dot, Series
+from memohop.report.environment import render
 from memohop.report.palette import Marker
 from memohop.training.metrics import METRICS
 
@@ -62,7 +61,7 @@ def fit_page(explained: FitExplanation) -> str:
         in_a_line=_in_a_line,
         families_widest=_widest(row.behind for row in report.families),
         answers_widest=_widest(answer.gain for answer in report.answers),
-        reliability=both_widths(partial(_chart, bins), wide=380, narrow=320) if bins else None,
+        reliability=_reliability(bins).both_widths(wide=380, narrow=320) if bins else None,
         off=sum(group.nodes * abs(group.said - group.right) for group in bins)
         / (sum(group.nodes for group in bins) or 1),
         shift=_shift(report),
@@ -104,7 +103,7 @@ def _widest(gaps: Iterable[Interval | None]) -> float:
     return max((abs(end) for gap in said for end in (gap.low, gap.high)), default=1) or 1
 
 
-def _chart(bins: Sequence[Reliability], width: int, height: int) -> str:
+def _reliability(bins: Sequence[Reliability]) -> Chart:
     ideal = [Dot(0, 0, ""), Dot(1, 1, "")]
     dots = [
         Dot(
@@ -114,7 +113,7 @@ def _chart(bins: Sequence[Reliability], width: int, height: int) -> str:
         )
         for group in bins
     ]
-    return draw_chart(
+    return Chart(
         [
             Series("ideal", Marker("grey", "diamond"), ideal, dashed=True),
             Series("found", Marker("blue", "circle"), dots),
@@ -122,8 +121,6 @@ def _chart(bins: Sequence[Reliability], width: int, height: int) -> str:
         title="Share of right predictions against their probability",
         x=ChartAxis("probability of the predicted class"),
         y=ChartAxis("share that was right"),
-        width=width,
-        height=height,
     )
 
 
