@@ -15,7 +15,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ import msgspec
 import psutil
 
 from memohop.errors import DataError, MemohopError, UsageError
-from memohop.outputs import TEMPORARY, check_writable
+from memohop.outputs import TEMPORARY, check_writable, move, not_written
 from memohop.version import __version__
 
 NO_DIGEST = "0" * 64
@@ -34,6 +34,7 @@ _SIGNATURE = "\n<!-- SHA-256 of what is above: {} -->\n"
 _WORKING = re.compile(r"\.writing-(\d{1,9})")
 _NOTE = "memohop.txt"
 _NOTED = b"Memohop writes the files of the folder above in here; when next it writes, this goes.\n"
+_NO_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def sha256(content: bytes) -> str:
@@ -84,6 +85,7 @@ class Layout:
         again: How to get it again, for messages about a file that is damaged.
         anew: How to make it again in this format; braces stand for the folder.
         card: The name of a text for people that is :func:`signed`, if there is one.
+        errors: What reading its files may raise, beside our errors and those of what is no JSON.
     """
 
     what: str
@@ -94,6 +96,7 @@ class Layout:
     again: str
     anew: str
     card: str = ""
+    errors: tuple[type[Exception], ...] = ()
 
     def check_target(self, path: str | os.PathLike[str]) -> Path:
         """The folder to write; a :class:`UsageError` if something there would be lost."""
@@ -133,7 +136,7 @@ class Layout:
             return self._head(content) is not None
         if path.name == self.card:
             return content == signed(content[: -len(_SIGNATURE.format(NO_DIGEST))])
-        return is_working_folder(path) or self.is_named_by_digest(path)
+        return _is_working_folder(path) or self.is_named_by_digest(path)
 
     def is_named_by_digest(self, path: Path) -> bool:
         """Whether the name of a file is one of :attr:`names`, with its own digest."""
@@ -161,23 +164,33 @@ class Layout:
             )
         return content
 
-    def write(self, folder: Path, files: Mapping[str, bytes], described: str) -> None:
-        """Write files and their description, instead of older ones of ours.
+    @contextmanager
+    def replaced(self, folder: Path, *others: type[Exception]) -> Iterator[Path]:
+        """A working folder; what is in it at the end of the block replaces older files of ours.
+
+        What the disk refuses is a :class:`DataError` that says what is left, and what to do.
 
         Args:
             folder: The folder.
-            files: Their content, by name.
-            described: The description, with :data:`NO_DIGEST` for its digest.
+            *others: Errors, beside those of the system, by which a library says so.
         """
-        older = [path for path in folder.iterdir() if self.is_ours(path)] if folder.exists() else []
-        names = [*files, self.described]
-        with disk_errors(folder, self.what, self.described), working_folder(folder) as work:
-            for name, content in zip(names, [*files.values(), sealed(described)], strict=True):
-                (work / name).write_bytes(content)
-            publish(work, folder, files, self.described)
-            for path in older:
-                if path.name not in names and path.is_file():
-                    path.unlink()
+        errors: tuple[type[Exception], ...] = (OSError, *others)
+        try:
+            with _working_folder(folder) as work:
+                yield work
+                self._publish(work, folder)
+        except errors as error:
+            said = not_written(folder, error, (folder / self.described).exists(), self.what)
+            raise DataError(f"{said}: make room there, or name a folder on another disk") from error
+
+    def _publish(self, work: Path, folder: Path) -> None:
+        """Move files from the working folder, the description last, and remove older ones."""
+        names = {path.name for path in work.iterdir() if path.is_file()} - {_NOTE}
+        in_order = sorted(names, key=lambda name: (name == self.described, name))
+        move({work / name: folder / name for name in in_order})
+        for path in folder.iterdir():
+            if path.name not in names and self.is_named_by_digest(path):
+                path.unlink()
 
     def damaged(self, path: Path) -> DataError:
         """The error for a file that is missing or was changed."""
@@ -187,20 +200,9 @@ class Layout:
         )
 
     @contextmanager
-    def refused(self, path: Path, *others: type[Exception]) -> Iterator[None]:
-        """Turn errors on what a file holds, inside the block, into one that names the file.
-
-        Args:
-            path: The file.
-            *others: Other errors than ours, and than those of what is no JSON of the right types.
-        """
-        errors: tuple[type[Exception], ...] = (
-            MemohopError,
-            msgspec.MsgspecError,
-            UnicodeDecodeError,
-            RecursionError,
-            *others,
-        )
+    def refused(self, path: Path) -> Iterator[None]:
+        """Turn errors on what a file holds, inside the block, into one that names the file."""
+        errors: tuple[type[Exception], ...] = (MemohopError, *_NO_JSON, *self.errors)
         try:
             yield
         except errors as error:
@@ -212,7 +214,7 @@ class Layout:
         """The head of a description in any format; None if it is none, or was changed."""
         try:
             head = msgspec.json.decode(content, type=_Head)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except _NO_JSON:
             return None
         digests = {self.described: head.sha256} if isinstance(head.sha256, str) else head.sha256
         claimed = digests.get(self.described, "")
@@ -221,11 +223,11 @@ class Layout:
 
 
 @contextmanager
-def working_folder(folder: Path) -> Iterator[Path]:
+def _working_folder(folder: Path) -> Iterator[Path]:
     """A folder to work in, removed at the end whatever happens, with those of killed processes."""
     folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.iterdir():
-        if is_working_folder(path) and writer(path) is None:
+    for path, process in working_folders(folder).items():
+        if process is None:
             shutil.rmtree(path)
     work = folder / f".writing-{os.getpid()}"
     work.mkdir()
@@ -238,7 +240,7 @@ def working_folder(folder: Path) -> Iterator[Path]:
             folder.rmdir()  # if it is empty: nothing was written
 
 
-def is_working_folder(path: Path) -> bool:
+def _is_working_folder(path: Path) -> bool:
     """Whether this is a working folder: the note in it says so, or there is nothing to lose."""
     if not _WORKING.fullmatch(path.name) or path.is_symlink() or not path.is_dir():
         return False
@@ -248,50 +250,11 @@ def is_working_folder(path: Path) -> bool:
     return noted == _NOTED or (alone and _NOTED.startswith(noted))  # killed while it was written
 
 
-def writer(path: Path) -> int | None:
-    """The other process that works in a working folder; None if it is gone."""
-    process = int(path.name.rpartition("-")[2])
-    return process if process != os.getpid() and psutil.pid_exists(process) else None
-
-
-def publish(work: Path, folder: Path, files: Collection[str], described: str) -> None:
-    """Move files from the working folder, the description last.
-
-    Args:
-        work: The working folder.
-        folder: The folder.
-        files: The names of the other files.
-        described: The name of the description.
-    """
-    names = (*files, described)
-    for name in names:
-        with (work / name).open("rb") as file:
-            os.fsync(file.fileno())
-    for name in names:
-        with suppress(FileNotFoundError):
-            (work / name).chmod((folder / name).stat().st_mode & 0o7777)  # the older file's
-        (work / name).replace(folder / name)
-
-
-@contextmanager
-def disk_errors(
-    folder: Path, what: str, described: str, other: type[Exception] = OSError
-) -> Iterator[None]:
-    """What the disk refuses as a :class:`DataError` that says what is left, and what to do.
-
-    Args:
-        folder: The folder that is written.
-        what: What is written into it, for the message.
-        described: The name of the description.
-        other: A kind of errors beside those of the system.
-    """
-    try:
-        yield
-    except (OSError, other) as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        is_there = (folder / described).exists()
-        older = f"the older {what} is as it was" if is_there else "nothing was left behind"
-        raise DataError(
-            f"{folder} could not be written ({said.strip()}); {older}: make room there, or name "
-            "a folder on another disk"
-        ) from error
+def working_folders(folder: Path) -> dict[Path, int | None]:
+    """The working folders inside, and the other process that works in each; None if it is gone."""
+    paths = [path for path in folder.glob(".writing-*") if _is_working_folder(path)]
+    processes = [int(path.name.rpartition("-")[2]) for path in paths]
+    return {
+        path: process if process != os.getpid() and psutil.pid_exists(process) else None
+        for path, process in zip(paths, processes, strict=True)
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -90,18 +90,29 @@ def whole_file(output: Path) -> Iterator[Path]:
     part = output.with_name(f".{output.name[:100]}.{os.getpid()}.part")
     try:
         yield part
-        with suppress(FileNotFoundError):
-            part.chmod(output.stat().st_mode & 0o7777)  # the older file's
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        part.replace(output)
+        move({part: output})
     except OSError as error:
-        raise DataError(
-            f"{output} could not be written ({error.strerror or error}); "
-            + ("the older file is as it was" if output.exists() else "nothing was left behind")
-        ) from error
+        raise DataError(not_written(output, error, output.exists(), "file")) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def move(files: Mapping[Path, Path]) -> None:
+    """Move files, in this order, when all of them are on the disk; permissions there stay."""
+    for new in files:
+        with new.open("rb") as file:
+            os.fsync(file.fileno())
+    for new, place in files.items():
+        with suppress(FileNotFoundError):
+            new.chmod(place.stat().st_mode & 0o7777)  # the older file's
+        new.replace(place)
+
+
+def not_written(place: Path, error: Exception, is_there: bool, what: str) -> str:
+    """What is said of a file or folder that the disk refuses, and of an older one."""
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    left = f"the older {what} is as it was" if is_there else "nothing was left behind"
+    return f"{place} could not be written ({said.strip()}); {left}"
 
 
 def write_whole(output: Path, content: str | bytes) -> None:

@@ -22,7 +22,7 @@ STAGES = {
     "a look at a final fit": "fit._ensemble._is_as_good",
     "the last steps of the fit": "fit._ensemble.Ensemble",
     "saving": "fit.estimator.keep.save",
-    "a file": "fit._keep.folders.publish",
+    "a file": "folders.Layout._publish",
 }
 
 

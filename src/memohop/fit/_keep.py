@@ -101,7 +101,10 @@ def save(estimator: GraphEstimator, path: str | os.PathLike[str]) -> None:
         ) from error
     written = {_named(kind, digests[kind]): content for kind, content in files.items()}
     written[MODEL_FOLDER.card] = folders.signed(record_card(estimator).encode())
-    MODEL_FOLDER.write(folder, written, text)
+    written[MODEL_FOLDER.described] = folders.sealed(text)
+    with MODEL_FOLDER.replaced(folder) as work:
+        for file, content in written.items():
+            (work / file).write_bytes(content)
 
 
 def _named(kind: str, digest: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 import memohop
 from commands import write_parquet
 from memohop.cli import main
-from memohop.data.prepared import _sample
+from memohop.data.prepared import _reading, sample
 
 
 @pytest.fixture(params=[True, False], ids=["directed", "undirected"])
@@ -27,19 +27,19 @@ def graph(request, tmp_path):
 @pytest.fixture
 def _large(monkeypatch):
     """Two hundred nodes are too many to be taken whole."""
-    for name, value in {"_NODES": 100, "_CENTRES": 20, "_NEIGHBOURS": 3}.items():
-        monkeypatch.setattr(_sample, name, value)
+    for name, value in {"_WHOLE_NODES": 100, "_CENTRES": 20, "_NEIGHBOURS": 3}.items():
+        monkeypatch.setattr(_reading, name, value)
 
 
 def test_a_small_graph_is_taken_whole(graph):
-    found, said = _sample.sample(graph)
+    found, said = sample(graph)
     assert said is None
     assert found.data.num_nodes == 200
 
 
 @pytest.mark.usefixtures("_large")
 def test_arcs_and_features_are_those_of_the_whole(graph):
-    found, said = _sample.sample(graph)
+    found, said = sample(graph)
     whole = graph.in_ram()
     ids = found.ids.tolist()
     assert 20 < len(ids) < 200

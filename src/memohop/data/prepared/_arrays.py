@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import math
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +25,7 @@ class ArrayFile:
     """
 
     def __init__(self, path: Path, kind: DTypeLike, width: int | None = None) -> None:
-        self.path, self.rows = path, 0
+        self.rows = 0
         self._kind, self._row = np.dtype(kind), () if width is None else (width,)
         self._file = path.open("wb")
 
@@ -40,16 +39,10 @@ class ArrayFile:
         self._file.write(np.ascontiguousarray(values, dtype=self._kind).data.cast("B"))
         self.rows += len(values)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._file:
-            if error is None:
-                self._file.seek(0)
-                self._write_header()  # of the same length
+            self._file.seek(0)
+            self._write_header()  # of the same length
 
     def _write_header(self) -> None:
         self._file.write(header(self._kind, (self.rows, *self._row)))
@@ -69,12 +62,6 @@ def is_array(path: Path, kind: DTypeLike, shape: tuple[int, ...]) -> bool:
     size = len(begin) + np.dtype(kind).itemsize * math.prod(shape)
     with path.open("rb") as file:
         return file.read(len(begin)) == begin and path.stat().st_size == size
-
-
-def write_array(path: Path, values: NDArray[Any]) -> None:
-    """Write a whole array."""
-    with ArrayFile(path, values.dtype, values.shape[1] if values.ndim == 2 else None) as file:
-        file.append(values)
 
 
 def map_array(path: Path) -> NDArray[Any]:

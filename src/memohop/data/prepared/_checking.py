@@ -7,9 +7,10 @@ checked before it is used, with a few megabytes of an array in RAM at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
 from memohop.data.prepared._arrays import is_array, map_array
-from memohop.data.prepared._folder import GRAPH_FOLDER, MANIFEST, Manifest, file_name, refused
+from memohop.data.prepared._folder import GRAPH_FOLDER, Manifest, file_name
 from memohop.data.prepared._links import MOST_NODES
 from memohop.data.tables.column import CLIP
 from memohop.errors import UsageError
@@ -27,35 +28,37 @@ _CHUNK = 1 << 22  # values that are looked at together
 _WHOLE = 2**63  # class names that are numbers are below this
 
 
-def check_prepared(folder: Path, manifest: Manifest, *, contents: bool) -> None:
-    """Refuse a folder that is damaged, or is not as :func:`memohop.prepare` writes one.
+def checked(folder: Path, *, contents: bool) -> Manifest:
+    """The description of a prepared graph.
+
+    A folder that is damaged, or is not as :func:`memohop.prepare` writes one, is refused.
 
     Args:
         folder: The folder.
-        manifest: Its description.
         contents: Whether to read all files, or to compare their sizes and types alone.
     """
-    expected = _arrays_of(manifest)
-    with refused(folder / MANIFEST):
+    described = GRAPH_FOLDER.read(folder)
+    with GRAPH_FOLDER.refused(folder / GRAPH_FOLDER.described):
+        manifest = msgspec.json.decode(described, type=Manifest)
         _check_manifest(manifest)
+        expected = _arrays_of(manifest)
         if manifest.files.keys() != expected.keys() | {"ids"}:
             raise UsageError(f"it lists {', '.join(sorted(manifest.files))}")
-    paths = {}
-    for name, digest in manifest.files.items():
-        path = paths[name] = folder / file_name(name, digest)
-        if not path.is_file() or (contents and sha256_of(path) != digest):
+    paths = {name: folder / file_name(name, digest) for name, digest in manifest.files.items()}
+    for name, path in paths.items():
+        if not path.is_file() or (contents and sha256_of(path) != manifest.files[name]):
             raise GRAPH_FOLDER.damaged(path)
-    arrays = {}
-    for name, (kind, shape) in expected.items():
-        with refused(paths[name]):
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, (kind, shape, check, beside) in expected.items():
+        with GRAPH_FOLDER.refused(paths[name]):
             if not is_array(paths[name], kind, shape):
                 raise UsageError(f"it is no array of type {np.dtype(kind)} and shape {list(shape)}")
             arrays[name] = map_array(paths[name])
-    for name in arrays if contents else ():
-        with refused(paths[name]):
-            _check_array(name, arrays, manifest)
-    with refused(paths["ids"]):
+            if contents:
+                check(arrays[name], *(arrays[other] for other in beside))
+    with GRAPH_FOLDER.refused(paths["ids"]):
         _check_ids(paths["ids"], manifest.nodes, contents=contents)
+    return manifest
 
 
 class _Reading(msgspec.Struct):
@@ -81,52 +84,48 @@ def _check_manifest(manifest: Manifest) -> None:
     msgspec.convert(manifest.options, _Reading)
 
 
-def _arrays_of(manifest: Manifest) -> dict[str, tuple[DTypeLike, tuple[int, ...]]]:
-    """Type and shape of each array; the bounds of rows come before what is in them."""
-    nodes, files, stored = manifest.nodes, manifest.files, manifest.stored
-    rows = {"out": manifest.arcs, **({"in": manifest.arcs} if manifest.directed else {})}
-    if stored is not None:
-        rows["features"] = stored
-    arrays: dict[str, tuple[DTypeLike, tuple[int, ...]]] = {}
-    for name, entries in rows.items():
-        arrays[f"{name}-indptr"] = np.int64, (nodes + 1,)
-        arrays[f"{name}-indices"] = np.int32, (entries,)
+class _Expected(NamedTuple):
+    """Type and shape of an array, the check of what is in it, and the arrays which that needs."""
+
+    kind: DTypeLike
+    shape: tuple[int, ...]
+    check: Callable[..., None]
+    beside: tuple[str, ...] = ()
+
+
+def _arrays_of(manifest: Manifest) -> dict[str, _Expected]:
+    """What each array must be; those that a check needs come before."""
+    nodes, arcs, files = manifest.nodes, manifest.arcs, manifest.files
+    are_weights = partial(_check_values, 0, float(np.finfo(np.float32).max))
+    are_features = partial(_check_values, -CLIP, CLIP)
+    matrices = {"out": (arcs, nodes), **({"in": (arcs, nodes)} if manifest.directed else {})}
+    if manifest.stored is not None:
+        matrices["features"] = manifest.stored, manifest.features
+    arrays: dict[str, _Expected] = {}
+    for name, (entries, width) in matrices.items():
+        bounds = f"{name}-indptr"
+        arrays[bounds] = _Expected(np.int64, (nodes + 1,), partial(_check_bounds, entries))
+        arrays[f"{name}-indices"] = _Expected(
+            np.int32, (entries,), partial(_check_places, width), (bounds,)
+        )
         if name == "features":
-            arrays["features-data"] = np.float32, (entries,)
+            arrays["features-data"] = _Expected(np.float32, (entries,), are_features)
         elif "out-weights" in files:
-            arrays[f"{name}-weights"] = np.float32, (entries,)
-    if stored is None:
-        arrays["features"] = np.float32, (nodes, manifest.features)
-    arrays["labels"] = np.float64 if manifest.task == "numbers" else np.int64, (nodes,)
+            arrays[f"{name}-weights"] = _Expected(np.float32, (entries,), are_weights)
+    if manifest.stored is None:
+        arrays["features"] = _Expected(np.float32, (nodes, manifest.features), are_features)
+    if manifest.task == "numbers":
+        most = float(np.finfo(np.float64).max)
+        are_labels = partial(_check_values, -most, most, optional=True)
+        arrays["labels"] = _Expected(np.float64, (nodes,), are_labels)
+    else:
+        are_labels = partial(_check_values, -1, len(manifest.classes) - 1)
+        arrays["labels"] = _Expected(np.int64, (nodes,), are_labels)
     if "groups" in files:
-        arrays["groups"] = np.int64, (nodes,)
+        arrays["groups"] = _Expected(np.int64, (nodes,), partial(_check_values, 0, nodes - 1))
     if "sets" in files:
-        arrays["sets"] = np.bool_, (nodes, 3)
+        arrays["sets"] = _Expected(np.bool_, (nodes, 3), _check_sets, ("labels",))
     return arrays
-
-
-def _check_array(name: str, arrays: Mapping[str, NDArray[Any]], manifest: Manifest) -> None:
-    """Refuse what is in an array, if those before it have been checked."""
-    array, nodes = arrays[name], manifest.nodes
-    match name.split("-"):
-        case [rows, "indptr"]:
-            _check_bounds(len(arrays[f"{rows}-indices"]), array)
-        case [rows, "indices"]:
-            width = manifest.features if rows == "features" else nodes
-            _check_places(arrays[f"{rows}-indptr"], width, array)
-        case [_, "weights"]:
-            _check_values(0, float(np.finfo(np.float32).max), array)
-        case ["features", *_]:
-            _check_values(-CLIP, CLIP, array)
-        case ["labels"] if manifest.task == "numbers":
-            most = float(np.finfo(np.float64).max)
-            _check_values(-most, most, array, optional=True)
-        case ["labels"]:
-            _check_values(-1, len(manifest.classes) - 1, array)
-        case ["groups"]:
-            _check_values(0, nodes - 1, array)
-        case ["sets"]:
-            _check_sets(array, arrays["labels"])
 
 
 def _check_values(
@@ -157,7 +156,7 @@ def _check_bounds(stored: int, bounds: NDArray[np.int64]) -> None:
             raise UsageError(f"row {first + int(falls.argmax())} ends before it begins")
 
 
-def _check_places(bounds: NDArray[np.int64], width: int, places: NDArray[np.int32]) -> None:
+def _check_places(width: int, places: NDArray[np.int32], bounds: NDArray[np.int64]) -> None:
     """Refuse places outside a row, or not in ascending order within one.
 
     The bounds of the rows must have been checked.

@@ -6,7 +6,7 @@ the node table must therefore fit in RAM, but never all of them, nor the feature
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +15,8 @@ import pyarrow as pa
 from scipy import sparse
 
 from memohop.data.prepared._arrays import ArrayFile, map_array
-from memohop.data.tables.cells import Reading, column_kind
+from memohop.data.read_options import Roles
+from memohop.data.tables.cells import column_kind
 from memohop.data.tables.column import FEW, is_mostly_zero
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
 from memohop.data.tables.sources import UnreadTable
@@ -34,45 +35,36 @@ class Encoding(NamedTuple):
 
 
 def fit_in_passes(
-    table: UnreadTable,
-    names: list[str],
-    readings: Mapping[str, Reading],
-    encoder: ColumnEncoder | None,
-    *,
-    rows: int,
-    memory: int,
+    roles: Roles, encoder: ColumnEncoder | None, *, rows: int, memory: int
 ) -> Encoding:
     """Fit columns, as many at a time as RAM allows.
 
     Args:
-        table: The node table.
-        names: The columns that become features.
-        readings: How to read columns, if the guess is wrong.
+        roles: The node table, which of its columns become features, and how they are to be read.
         encoder: That of an earlier table, of which only the types are not known; it decides on
             columns and readings.
         rows: The number of nodes.
         memory: The most bytes that the columns of one pass may take.
     """
-    spelled = {name for name, reading in readings.items() if reading in ("categorical", "text")}
+    names, spelled = roles.columns, roles.spelled
     if encoder is not None:
-        names = [column.name for column in encoder.columns if column.name in table.columns]
-        spelled = set(encoder.text_names)
+        names = [column.name for column in encoder.columns if column.name in roles.nodes.columns]
+        spelled = encoder.text_names
     at_once = max(1, memory // (_BYTES * rows))
     types: dict[str, pa.DataType] = {}
 
     def columns() -> Iterator[tuple[str, pa.ChunkedArray]]:
         for start in range(0, len(names), at_once):
-            some = names[start : start + at_once]
-            read = table.read(some, text=[name for name in some if name in spelled])
-            for name in some:
-                types[name] = _without_dictionary(read[name].type)
-                yield name, read[name]
+            read = roles.nodes.read(names[start : start + at_once], text=spelled)
+            for name, column in zip(read.column_names, read.columns, strict=True):
+                types[name] = _without_dictionary(column.type)
+                yield name, column
 
     if encoder is not None:
         for _ in columns():
             pass
         return Encoding(encoder, types, [])
-    encoder, warnings = fit_columns(columns(), readings)
+    encoder, warnings = fit_columns(columns(), roles.readings)
     return Encoding(encoder, types | dict.fromkeys(encoder.text_names, pa.string()), warnings)
 
 

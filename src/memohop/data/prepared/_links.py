@@ -16,10 +16,9 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from memohop.data.prepared._arrays import ArrayFile, write_array
-from memohop.data.tables.cells import spelled_whole, whole_as_text
+from memohop.data.prepared._arrays import ArrayFile
+from memohop.data.tables.cells import WHOLE, whole_as_text
 from memohop.data.tables.links import (
     EXTRAS,
     check_header,
@@ -39,6 +38,11 @@ _ROWS = 1 << 18  # arcs that are read at a time
 _SHOWN = 5  # ids that an error names
 _TRIED = 1000  # unknown ids that may be spelled in another way
 
+_NODES = f"""
+    SELECT count(*), min(number) FILTER (id IS NULL OR id::VARCHAR = ''),
+        bool_and(regexp_matches(id::VARCHAR, '{WHOLE}'))
+    FROM nodes
+"""
 _NUMBERED = """
     CREATE TABLE edges AS
     SELECT begins.number AS begin, ends.number AS end, given.weight,
@@ -123,25 +127,28 @@ class LinkDatabase:
         Returns:
             The number of nodes.
         """
-        count, all_whole = 0, True
+        schema = pa.schema({"id": self._kind, "number": pa.int32()})
 
         def numbered() -> Iterator[pa.RecordBatch]:
-            nonlocal count, all_whole
+            before = 0
             for (ids,) in self._columns(table, [column]):
-                _check_present(ids, column, table.name, before=count)
-                all_whole = all_whole and spelled_whole(ids.cast(pa.string()))
-                numbers = np.arange(count, count + len(ids), dtype=np.int32)
-                count += len(ids)
-                yield pa.record_batch([ids, pa.array(numbers)], names=["id", "number"])
+                numbers = np.arange(before, before + len(ids), dtype=np.int32)
+                before += len(ids)
+                yield pa.record_batch([ids, pa.array(numbers)], schema=schema)
 
-        schema = pa.schema({"id": self._kind, "number": pa.int32()})
         self._create("CREATE TABLE nodes AS SELECT id, number FROM given", schema, numbered())
+        count, absent, are_whole = self._row(_NODES)
         if not count:
             raise _no_rows(table)
         if count > MOST_NODES:
             raise DataError(f"{table.name} has {count} nodes; the most is {MOST_NODES}")
+        if absent is not None:
+            raise DataError(
+                f"{table.name}: column {column!r} has no id in row {absent + 1}; give every node "
+                "an id, or name another column as the id"
+            )
         self._check_distinct(column, table.name)
-        kind = "BIGINT" if all_whole else "VARCHAR"
+        kind = "BIGINT" if are_whole else "VARCHAR"
         ordered = self._database.sql(f"SELECT id::{kind} AS id FROM nodes ORDER BY number")
         reader = ordered.to_arrow_reader(_ROWS)
         with (
@@ -244,7 +251,7 @@ class LinkDatabase:
                 indices.append(column)
                 if self._weighted:
                     weights.append(weight)
-        write_array(Path(f"{path}-indptr.npy"), degrees.cumsum())
+        np.save(f"{path}-indptr.npy", degrees.cumsum())
 
     def _spelled_otherwise(self, unknown: pa.Array) -> str:
         bare = "trim(id, ' \t\r\n')"
@@ -324,18 +331,6 @@ def are_whole(table: UnreadTable, names: list[str]) -> bool:
 
 def _stored(table: UnreadTable, name: str) -> pa.DataType:
     return pa.string() if table.stored is None else table.stored.field(name).type
-
-
-def _check_present(ids: pa.Array, column: str, table: str, *, before: int) -> None:
-    absent = ids.is_null()
-    if pa.types.is_string(ids.type):
-        absent = pc.fill_null(pc.equal(ids, ""), True)
-    rows = np.flatnonzero(absent.to_numpy(zero_copy_only=False))
-    if rows.size:
-        raise DataError(
-            f"{table}: column {column!r} has no id in row {before + rows[0] + 1}; give every node "
-            "an id, or name another column as the id"
-        )
 
 
 def _no_rows(table: UnreadTable) -> DataError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from contextlib import closing
@@ -12,29 +13,23 @@ import duckdb
 import msgspec
 import numpy as np
 
-from memohop.data.prepared._arrays import write_array
 from memohop.data.prepared._columns import fit_in_passes, write_features
-from memohop.data.prepared._folder import (
-    GRAPH_FOLDER,
-    MANIFEST,
-    identify,
-    keep,
-    working_folder,
-)
+from memohop.data.prepared._folder import GRAPH_FOLDER, Manifest, file_name
 from memohop.data.prepared._links import LinkDatabase, are_whole
 from memohop.data.prepared._many_files import Files, find_files, open_files
 from memohop.data.prepared._reading import Prepared, open_prepared
 from memohop.data.read_options import ReadOptions, Roles, find_roles
-from memohop.data.tables.labels import no_labels, read_labels
+from memohop.data.tables.labels import Labels, no_labels, read_labels
 from memohop.data.tables.links import unused
 from memohop.data.tables.node_sets import read_sets
 from memohop.errors import DataError, whole_number
-from memohop.folders import disk_errors
+from memohop.folders import NO_DIGEST, sealed, sha256_of, working_folders
 from memohop.outputs import listed
 from memohop.version import __version__
 
 _RAM = 4 * 2**30
 _LEAST_RAM = 512 * 2**20
+_ENDS = 1 << 20  # bytes at either end of a file that its digest is of
 
 
 def prepare(
@@ -80,8 +75,8 @@ def prepare(
     whole_number("memory", memory, least=_LEAST_RAM)
     home = GRAPH_FOLDER.check_target(folder)
     node_files, edge_files = find_files(nodes, "nodes"), find_files(edges, "edges")
-    inputs = [identify(path) for path in (*node_files, *edge_files)]
-    if (home / MANIFEST).is_file():
+    inputs = [_identify(path) for path in (*node_files, *edge_files)]
+    if (home / GRAPH_FOLDER.described).is_file():
         try:
             older = open_prepared(home)
         except DataError:  # it was damaged, or made by another version
@@ -92,13 +87,49 @@ def prepare(
                 return older
     opened = [open_files(paths, options.encoding) for paths in (node_files, edge_files)]
     roles = find_roles(opened[0], opened[1], options)
-    with disk_errors(home, "graph", MANIFEST, duckdb.Error), working_folder(home) as work:
+    _check_alone(home)
+    with GRAPH_FOLDER.replaced(home, duckdb.Error) as work:
         described = _write(work, roles, options, memory, progress)
         progress("computing the digests")
-        files = sorted([*work.glob("*.npy"), *work.glob("*.arrow")])
-        described |= {"memohop": __version__, "options": plain, "inputs": inputs}
-        keep(home, work, files, described)
+        digests = {}
+        for path in sorted([*work.glob("*.npy"), *work.glob("*.arrow")]):
+            digests[path.stem] = digest = sha256_of(path)
+            path.rename(work / file_name(path.stem, digest))
+        manifest = Manifest(
+            format=GRAPH_FOLDER.format,
+            sha256=NO_DIGEST,
+            memohop=__version__,
+            options=plain,
+            inputs=inputs,
+            files=digests,
+            **described,
+        )
+        text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+        (work / GRAPH_FOLDER.described).write_bytes(sealed(text.decode()))
     return open_prepared(home, check=False)
+
+
+def _identify(path: Path) -> str:
+    """Path, size, time of change and the SHA-256 of the first and the last mebibyte of a file.
+
+    A file for which these are what they were counts as unchanged.
+    """
+    status, digest = path.stat(), hashlib.sha256()
+    with path.open("rb") as file:
+        digest.update(file.read(_ENDS))
+        file.seek(max(0, status.st_size - _ENDS))
+        digest.update(file.read(_ENDS))
+    return f"{path.resolve()} {status.st_size} {status.st_mtime_ns} {digest.hexdigest()}"
+
+
+def _check_alone(folder: Path) -> None:
+    """Refuse a folder that another process is writing."""
+    for path, process in working_folders(folder).items():
+        if process is not None:
+            raise DataError(
+                f"process {process} is preparing {folder} already; wait for it, give another "
+                f"name, or remove {path} if it is something else"
+            )
 
 
 def _write(
@@ -119,38 +150,13 @@ def _write(
         progress("numbering the nodes")
         count = links.add_nodes(table, roles.id, work / "ids.arrow")
         progress(f"reading labels and columns of {count} nodes")
-        if roles.label is None:
-            labels = no_labels(count, options.classes, options.task)
-        else:
-            column = table.read([roles.label], text=[roles.label])[roles.label]
-            labels = read_labels(column, roles.label, options.task, options.classes)
-        write_array(work / "labels.npy", labels.y)
-        of_sets: list[str] = []
-        if roles.sets:
-            words = [name for role, name in roles.sets.items() if role != "time_column"]
-            of_roles = table.read([*roles.sets.values()], text=words)
-            masks, groups, of_sets = read_sets(of_roles, roles.sets, labels)
-            if masks is not None:
-                write_array(work / "sets.npy", np.stack(masks, axis=1))
-            if groups is not None:
-                write_array(work / "groups.npy", groups)
-        encoding = fit_in_passes(
-            table,
-            roles.columns,
-            roles.readings,
-            options.encoder,
-            rows=count,
-            memory=memory // 4,
-        )
+        labels, notes = _write_targets(work, roles, options, count)
+        encoding = fit_in_passes(roles, options.encoder, rows=count, memory=memory // 4)
         stored, of_values = write_features(table, encoding, work)
         progress("numbering and sorting the edges")
         lost = links.add_edges(edges, roles.ends, weight, drop_unknown=options.drop_unknown)
         arcs, directed, of_arcs = links.write(work, count, directed=options.directed)
-    of_columns = []
-    if options.encoder is None:
-        of_columns += [f"dropped as asked: {listed(roles.dropped)}"] if roles.dropped else []
-        of_columns += encoding.encoder.describe()
-    more = [name for name in edges.columns if name not in (*roles.ends, weight)]
+    more = [name for name in edges.columns if name not in roles.of_edges]
     warnings = [
         *table.warnings,
         *edges.warnings,
@@ -175,10 +181,32 @@ def _write(
             f"{count} nodes, column {roles.id!r} is their id",
             *of_arcs,
             *labels.notes,
-            *of_sets,
-            *of_columns,
+            *notes,
+            *([f"dropped as asked: {listed(roles.dropped)}"] if roles.dropped else []),
+            *(encoding.encoder.describe() if options.encoder is None else []),
             *of_values,
             *warnings,
         ],
         "warnings": warnings,
     }
+
+
+def _write_targets(
+    work: Path, roles: Roles, options: ReadOptions, count: int
+) -> tuple[Labels, list[str]]:
+    """Write the labels, and the user's own sets and groups, on which there are notes."""
+    if roles.label is None:
+        labels = no_labels(count, options.classes, options.task)
+    else:
+        column = roles.nodes.read([roles.label], text=roles.spelled)[roles.label]
+        labels = read_labels(column, roles.label, options.task, options.classes)
+    np.save(work / "labels.npy", labels.y)
+    if not roles.sets:
+        return labels, []
+    table = roles.nodes.read([*roles.sets.values()], text=roles.spelled)
+    masks, groups, notes = read_sets(table, roles.sets, labels)
+    if masks is not None:
+        np.save(work / "sets.npy", np.stack(masks, axis=1))
+    if groups is not None:
+        np.save(work / "groups.npy", groups)
+    return labels, notes

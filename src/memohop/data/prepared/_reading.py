@@ -16,8 +16,8 @@ from scipy import sparse
 
 from memohop.data.arcs import in_unit
 from memohop.data.prepared._arrays import map_array
-from memohop.data.prepared._checking import check_prepared
-from memohop.data.prepared._folder import Manifest, file_name, read_manifest
+from memohop.data.prepared._checking import checked
+from memohop.data.prepared._folder import Manifest, file_name
 from memohop.data.read_options import read_alike
 from memohop.data.splits import OwnSplit
 from memohop.data.tables.column import Matrix
@@ -31,6 +31,9 @@ GIVE_WORKERS = "free some, or give workers, each of which holds a part of it"
 
 _FREE_SOME = "free some, or use a machine with more"
 _OF_FREE = 0.8  # share of the free RAM that a graph may take
+_WHOLE_NODES, _WHOLE_ARCS = 1_000_000, 10_000_000  # of a graph that a sample has whole
+_CENTRES = 5_000
+_NEIGHBOURS = 50  # of a centre, at most
 
 
 class Neighbours(NamedTuple):
@@ -208,6 +211,46 @@ def open_prepared(folder: str | os.PathLike[str], *, check: bool = True) -> Prep
         (3, 4, [1, 0, 2, 1])
     """
     path = Path(folder).expanduser()
-    manifest = read_manifest(path)
-    check_prepared(path, manifest, contents=check)
-    return Prepared(folder=path, **msgspec.structs.asdict(manifest))
+    return Prepared(folder=path, **msgspec.structs.asdict(checked(path, contents=check)))
+
+
+def sample(graph: Prepared) -> tuple[OwnGraph, str | None]:
+    """The whole graph if it is small, and otherwise random nodes with neighbours.
+
+    A sample consists of 5,000 random nodes with a label (of any nodes if fewer have one), at most
+    50 random neighbours of each in either direction, and all arcs between these.
+
+    Returns:
+        The graph, and a remark on the sample; None if it is whole.
+    """
+    if graph.nodes <= _WHOLE_NODES and graph.arcs <= _WHOLE_ARCS:
+        return graph.in_ram(), None
+    generator = np.random.default_rng(0)
+    labelled = np.flatnonzero(graph.y >= 0 if graph.task == "classes" else np.isfinite(graph.y))
+    among = labelled if len(labelled) >= _CENTRES else np.arange(graph.nodes)
+    centres = generator.choice(among, min(_CENTRES, len(among)), replace=False)
+    ways = [graph.out, graph.into] if graph.directed else [graph.out]
+    near = [_some_neighbours(way, node, generator) for node in centres for way in ways]
+    kept = np.unique(np.concatenate([centres, *near]))
+    arcs = np.stack(graph.out.matrix(kept, unit=None)[:, kept].nonzero()).astype(np.int64)
+    labels = Labels(np.array(graph.y[kept]), graph.classes, [], [], graph.task)
+    drawn = own_graph(
+        Described(graph.x[kept], labels, graph.encoder),
+        Links(arcs, directed=graph.directed),
+        np.asarray(graph.ids.take(kept).to_numpy(zero_copy_only=False)),
+    )
+    return drawn, (
+        f"the graph has {graph.nodes} nodes and {graph.arcs} arcs; these figures are those of a "
+        f"sample, {len(centres)} random nodes with up to {_NEIGHBOURS} neighbours each: "
+        f"{len(kept)} nodes and {arcs.shape[1]} arcs. Nodes have fewer neighbours there"
+    )
+
+
+def _some_neighbours(
+    rows: Neighbours, node: int, generator: np.random.Generator
+) -> NDArray[np.int32]:
+    start, end = rows.indptr[node : node + 2]
+    if end - start <= _NEIGHBOURS:
+        return np.array(rows.indices[start:end])
+    drawn = generator.choice(end - start, _NEIGHBOURS, replace=False)
+    return np.array(rows.indices[start + drawn])

@@ -31,8 +31,10 @@ Reading: TypeAlias = Literal["categorical", "numeric", "text"]
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null")
 """Strings that mean a missing value in a text file, in every column except ids."""
 
+WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
+"""A whole number as Python writes it."""
+
 _MISSING = pa.array(MISSING)
-_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"  # as Python writes it
 _KINDS: dict[Kind, tuple[str, ...]] = {
     "empty": ("null",),
     "flag": ("boolean",),
@@ -109,7 +111,7 @@ def whole_as_text(column: pa.ChunkedArray, wrong: str, remedy: str) -> pa.Chunke
 
 def spelled_whole(text: pa.ChunkedArray | pa.Array) -> bool:
     """Whether all strings are whole numbers, each spelled in the one usual way."""
-    return bool(pc.all(pc.match_substring_regex(text, _WHOLE)).as_py())
+    return bool(pc.all(pc.match_substring_regex(text, WHOLE)).as_py())
 
 
 _OBVIOUS = pa.array(
