@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memohop import UsageError
-from memohop.fit._saved import Saved, Sizes, as_tensors
+from memohop.fit._saved import Saved, Sizes, as_array
 from memohop.fit.candidates._trees import END, TreeFamily, Trees, safe_trees
 from tiny_problem import tiny_problem
 
@@ -205,7 +205,7 @@ def test_a_saved_model_is_checked_before_lightgbm_reads_it():
     (fits,) = kind.fit(problem, kind.first(problem)[:1], [0])
     part, sizes = fits[0].part, Sizes(3, 2, 60, False)
     text = part.saved().text("text")
-    found = Trees.from_saved(Saved({}, as_tensors(text=text)), part.view, sizes)
+    found = Trees.from_saved(Saved({}, {"text": as_array(text)}), part.view, sizes)
     assert (found.outputs(problem) == part.outputs(problem)).all()
     of_both = [each.contributions(problem.x) for each in (found, part)]
     assert (of_both[0] == of_both[1]).all()
@@ -216,7 +216,7 @@ def test_a_saved_model_is_checked_before_lightgbm_reads_it():
         hostile = text.replace(old, new, 1)
         assert hostile != text
         with pytest.raises(UsageError, match=message):
-            Trees.from_saved(Saved({}, as_tensors(text=hostile)), part.view, sizes)
+            Trees.from_saved(Saved({}, {"text": as_array(hostile)}), part.view, sizes)
 
 
 def test_trees_for_something_else_are_refused(trees):

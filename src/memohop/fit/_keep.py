@@ -2,7 +2,7 @@
 
 =========================  ===================================================================
 ``model.json``             the description of the model, and name and SHA-256 of the other files
-``weights-*.safetensors``  its tensors, among them the text of each model of boosted trees
+``weights-*.safetensors``  its arrays, among them the text of each model of boosted trees
 ``graph-*.safetensors``    the graph of ``fit``: features, arcs, targets and ids
 ``README.md``              the model card, for people
 =========================  ===================================================================
@@ -12,10 +12,14 @@ what in its folder may be replaced or removed, is in :mod:`memohop.folders`; the
 digest, too. Files that Memohop did not write stay.
 
 ``model.json`` lists the parts of the ensemble with their weights, and the views that trees and
-linear models share; names of tensors begin with the number of the view, or with those of the
-component and of its model. A file with a changed byte is refused, and what is read is checked: the
-description and the graph by :mod:`memohop.fit._described`, each part by its own class. To share a
-model without its data, delete the file of the graph: the rest predicts on other graphs.
+linear models share; names of arrays begin with the number of the view, or with those of the
+component and of its model.
+
+A file with a changed byte is refused, but a correct digest does not make a model valid. Types and
+ranges of ``model.json`` are those of :class:`Description`. Its parts must agree with each other and
+with the graph, and those of the ensemble are checked by their own classes; no number in the file
+decides how many bytes are allocated. To share a model without its data, delete the file of the
+graph: the rest predicts on other graphs.
 
 There is one format, the fifth. A model in an earlier one is to be fitted again.
 """
@@ -25,36 +29,50 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Required, TypeAlias, TypedDict
 
+import msgspec
 import numpy as np
-from msgspec import UNSET
+import torch
+from msgspec import UNSET, Meta, UnsetType
+from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file
-from safetensors.torch import save as save_tensors
-from torch import Tensor
+from safetensors.numpy import load_file
+from safetensors.numpy import save as save_arrays
+from scipy import sparse
 
 import memohop.folders as folders
-from memohop.errors import DataError, UsageError
+from memohop.data.arcs import check_arcs
+from memohop.data.tables import ColumnEncoder
+from memohop.errors import DataError, UsageError, check_choice
+from memohop.fit._candidate import Setting
 from memohop.fit._card import record_card
-from memohop.fit._described import (
-    Description,
-    checked_graph,
-    graph_tensors,
-    put_together,
-    take_apart,
-)
-from memohop.folders import sha256, sha256_of
+from memohop.fit._model import Component, Ensemble
+from memohop.fit._problem import Inputs
+from memohop.fit._record import FitRecord
+from memohop.fit._saved import Saved, Sizes, as_array
+from memohop.fit._views import View
+from memohop.fit.candidates._linear import Linear
+from memohop.fit.candidates._network import Network
+from memohop.fit.candidates._trees import Trees
 from memohop.interrupts import interrupts_wait
+from memohop.training.metrics import METRICS
 from memohop.version import __version__
 
 if TYPE_CHECKING:
     from memohop.fit.estimator import GraphEstimator
 
-Kind = Literal["weights", "graph"]
-"""The kinds of files of tensors."""
+_Arrays: TypeAlias = dict[str, NDArray[Any]]
+_Whole: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+_Plain: TypeAlias = bool | _Whole | float | str | None
+_Digest: TypeAlias = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+_AboveZero: TypeAlias = Annotated[float, Meta(gt=0)]
+
+_NOT_IN_JSON = (bytes, date, datetime, timedelta)  # labels that would come back as strings
+_KINDS: dict[str, Any] = {"linear": Linear, "lightgbm": Trees}  # others are networks
 
 MODEL_FOLDER = folders.Layout(
     what="saved model",
@@ -68,33 +86,117 @@ MODEL_FOLDER = folders.Layout(
 )
 
 
+class _Reading(TypedDict, total=False):
+    """Arguments of :func:`memohop.read_graph` that read other tables alike."""
+
+    label: Required[str | None]
+    id: str | None
+    source: str | None
+    target: str | None
+    weight: str | None
+    directed: bool
+    task: str
+    encoding: str | None
+
+
+class DescribedComponent(msgspec.Struct, frozen=True):
+    """A component of the ensemble, in ``model.json``."""
+
+    family: str
+    options: Mapping[str, _Plain]
+    numbers: Mapping[str, float]
+    weight: _AboveZero
+    view: int | None  # the index of what its models see; None for networks
+    models: Annotated[tuple[Mapping[str, _Plain | dict[str, _Plain]], ...], Meta(min_length=1)]
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of ``model.json``, except for its own digest and the version that wrote it.
+
+    A name that ends in an underscore is that of an attribute of the estimator.
+    """
+
+    estimator: Literal["GraphClassifier", "GraphRegressor", "MMPClassifier"]
+    weights: _Digest  # of the file of arrays
+    graph: _Digest  # of the file of the graph of fit
+    parameters: Mapping[str, _Plain | list[str]]
+    n_features_in_: Annotated[int, Meta(ge=1)]
+    feature_names_in_: list[str] | UnsetType = UNSET  # if they came in a data frame
+    classes_: list[bool | _Whole | float | str] | UnsetType = UNSET  # unless it predicts numbers
+    overall_: list[float]
+    directed_: bool
+    has_arcs_: bool
+    mean_weight_: _AboveZero | None
+    encoder_: ColumnEncoder | None
+    reading_: _Reading | None
+    report_: FitRecord
+    views: list[Mapping[str, _Plain]]
+    components: Annotated[tuple[DescribedComponent, ...], Meta(min_length=1)]
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes that all of its parts share."""
+        classes = 0 if self.classes_ is UNSET else len(self.classes_)
+        return Sizes(self.n_features_in_, classes, self.report_.nodes, self.directed_)
+
+    def check(self) -> None:
+        """Raise a ``UsageError`` if two parts of the file contradict each other."""
+        report, names, sizes = self.report_, self.feature_names_in_, self.sizes
+        classes: list[Any] = [] if self.classes_ is UNSET else self.classes_
+        numbers = self.estimator == "GraphRegressor"
+        if numbers != (not classes):
+            raise UsageError(f"classes={classes[:9]} of a {self.estimator}")
+        kinds = {str if isinstance(name, str) else float for name in classes}
+        if len(kinds) > 1 or len(classes) == 1 or len({*classes}) != len(classes):
+            raise UsageError(f"classes={classes[:9]} are not different names of one kind")
+        if len(self.overall_) != sizes.outputs:
+            raise UsageError(f"overall={self.overall_[:9]} is not a share of each class, or a mean")
+        temperature, shifts = report.calibration.temperature, report.calibration.shifts
+        if not 0 < temperature < np.inf:
+            raise UsageError(f"temperature={temperature} is not above 0, or not finite")
+        if shifts and not (len(shifts) == len(classes) and np.isfinite(shifts).all()):
+            raise UsageError(f"shifts={shifts[:9]} are not a number for each class")
+        if names is not UNSET and len(names) != sizes.features:
+            raise UsageError(f"{sizes.features} features have {len(names)} names")
+        check_choice("metric", report.metric, METRICS)
+        if METRICS[report.metric].is_regression != numbers or (report.residual is None) == numbers:
+            said = f"metric={report.metric!r} and residual={report.residual}"
+            raise UsageError(f"a {self.estimator} has {said}")
+        if list(report.class_sizes) != [str(name) for name in classes]:
+            raise UsageError("the report has other classes")
+        check_choice("positive", report.positive, (0, 1))
+        counts = (report.arcs, report.labelled, *report.class_sizes.values())
+        if min(counts) < 0 or min(report.nodes, report.splits) < 1:
+            raise UsageError("the report has counts that are too small")
+
+
 @interrupts_wait()
 def save(estimator: GraphEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator into a folder, which may hold an older model."""
     folder = MODEL_FOLDER.check_target(path)
-    parts, weights = take_apart(estimator.model_)
-    graph = graph_tensors(estimator.own_graph(), estimator.ids_)
-    files = {"weights": save_tensors(weights), "graph": save_tensors(graph)}
-    digests: dict[str, Any] = {kind: sha256(content) for kind, content in files.items()}
-    parameters = {
-        name: value.item() if isinstance(value, np.generic) else value
-        for name, value in estimator.get_params().items()
-    }
-    if not isinstance(parameters["random_state"], int):
+    parts, weights = _take_apart(estimator.model_)
+    arrays = {"weights": weights, "graph": _graph_arrays(estimator.own_graph(), estimator.ids_)}
+    files = {kind: save_arrays(of_file) for kind, of_file in arrays.items()}
+    digests: dict[str, Any] = {kind: folders.sha256(content) for kind, content in files.items()}
+    parameters = estimator.get_params()
+    if not isinstance(parameters["random_state"], int | np.integer):
         parameters["random_state"] = None
     attributes: dict[str, Any] = {
         name: value.tolist() if isinstance(value, np.ndarray) else value
         for name in Description.__struct_fields__
         if name.endswith("_") and (value := getattr(estimator, name, UNSET)) is not UNSET
     }
-    name: Any = type(estimator).__name__
-    description = Description(
-        estimator=name, parameters=parameters, **digests, **attributes, **parts
-    )
+    attributes["estimator"] = type(estimator).__name__
+    description = Description(parameters=parameters, **digests, **attributes, **parts)
     head = {"format": MODEL_FOLDER.format, "sha256": folders.NO_DIGEST, "memohop": __version__}
     try:
-        described = head | description.to_json()
-        text = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False)
+        plain = msgspec.to_builtins(
+            description, builtin_types=_NOT_IN_JSON, enc_hook=np.generic.item
+        )
+        plain["report_"] = json.loads(  # the numbers that JSON lacks as words
+            json.dumps(plain["report_"]), parse_constant=lambda word: str(float(word))
+        )
+        text = json.dumps(head | plain, indent=1, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise UsageError(
             f"this model cannot be saved ({error}); use labels that are strings or numbers"
@@ -107,85 +209,66 @@ def save(estimator: GraphEstimator, path: str | os.PathLike[str]) -> None:
             (work / file).write_bytes(content)
 
 
-def _named(kind: str, digest: str) -> str:
-    """The name of a file of tensors."""
-    return folders.named(kind, digest, ".safetensors")
-
-
-class SavedModel:
-    """The files of a saved model; a damaged one, or one in another format, is refused.
-
-    Args:
-        path: The folder.
-
-    Attributes:
-        folder: The folder.
-        json: The path of ``model.json``.
-        content: Its bytes.
-        description: What it says.
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.folder = Path(path).expanduser()
-        self.json = self.folder / MODEL_FOLDER.described
-        self.content = MODEL_FOLDER.read(self.folder)
-        with MODEL_FOLDER.refused(self.json):
-            self.description = Description.from_json(self.content)
-
-    def is_replaced(self) -> bool:
-        """Whether the folder holds another model by now."""
-        return not self.json.is_file() or self.json.read_bytes() != self.content
-
-    def path(self, kind: Kind) -> Path:
-        """One of its files of tensors; that of the graph may have been deleted."""
-        return self.folder / _named(kind, getattr(self.description, kind))
-
-    def tensors(self, kind: Kind) -> dict[str, Tensor]:
-        """The content of one of these."""
-        path = self.path(kind)
-        if not path.is_file() or sha256_of(path) != getattr(self.description, kind):
-            raise MODEL_FOLDER.damaged(path)
-        try:
-            return load_file(path)
-        except (SafetensorError, KeyError, ValueError, RuntimeError) as error:
-            raise MODEL_FOLDER.damaged(path) from error
-
-
 def load(path: str | os.PathLike[str], kinds: Sequence[type[GraphEstimator]]) -> GraphEstimator:
     """Read a saved estimator, which is of one of these kinds.
 
     A damaged or forged model, or one of another kind, is refused. If the model is replaced
     meanwhile, the newer one is read.
     """
+    folder = Path(path).expanduser()
+    described = folder / MODEL_FOLDER.described
     while True:
-        saved = SavedModel(path)
+        content = MODEL_FOLDER.read(folder)
         try:
-            estimator = _load(saved, kinds)
+            estimator = _load(described, content, kinds)
         except (DataError, FileNotFoundError):
-            if not saved.is_replaced():
+            if described.is_file() and described.read_bytes() == content:
                 raise
         else:
-            if hasattr(estimator, "graph_") or not saved.is_replaced():
+            if described.is_file() and described.read_bytes() == content:
                 return estimator
 
 
-def _load(saved: SavedModel, kinds: Sequence[type[GraphEstimator]]) -> GraphEstimator:
-    description, weights = saved.description, saved.tensors("weights")
+def _load(described: Path, content: bytes, kinds: Sequence[type[GraphEstimator]]) -> GraphEstimator:
+    """The estimator that a description, and the files beside it, are of."""
+    with MODEL_FOLDER.refused(described):
+        plain = msgspec.json.decode(content)
+        report = msgspec.convert(plain.get("report_"), FitRecord, strict=False)  # words as numbers
+        description = msgspec.convert(plain | {"report_": report}, Description)
+        description.check()
+    weights = _arrays(
+        described.with_name(_named("weights", description.weights)), description.weights
+    )
     make = {kind.__name__: kind for kind in kinds}.get(description.estimator)
     if make is None:
         raise UsageError(
-            f"{saved.folder} holds a {description.estimator}; load it with that class, or with "
+            f"{described.parent} holds a {description.estimator}; load it with that class, or with "
             "memohop.load_model"
         )
-    with MODEL_FOLDER.refused(saved.json):
+    with MODEL_FOLDER.refused(described):
         estimator = _make(make, description)
-        ensemble = put_together(description, weights)
-    if (graph := saved.path("graph")).exists():
-        tensors = saved.tensors("graph")
+        estimator.model_ = _put_together(description, weights)
+    graph = described.with_name(_named("graph", description.graph))
+    if graph.exists():  # it may have been deleted
+        arrays = _arrays(graph, description.graph)
         with MODEL_FOLDER.refused(graph):
-            estimator.graph_, estimator.ids_ = checked_graph(tensors, description.sizes)
-    estimator.model_ = ensemble
+            estimator.graph_, estimator.ids_ = _checked_graph(arrays, description.sizes)
     return estimator
+
+
+def _named(kind: str, digest: str) -> str:
+    """The name of a file of arrays."""
+    return folders.named(kind, digest, ".safetensors")
+
+
+def _arrays(path: Path, digest: str) -> _Arrays:
+    """The content of such a file."""
+    if not path.is_file() or folders.sha256_of(path) != digest:
+        raise MODEL_FOLDER.damaged(path)
+    try:
+        return load_file(path)
+    except (SafetensorError, LookupError, ValueError, TypeError, AttributeError) as error:
+        raise MODEL_FOLDER.damaged(path) from error  # perhaps a type that NumPy does not have
 
 
 def _make(make: type[GraphEstimator], description: Description) -> GraphEstimator:
@@ -206,3 +289,115 @@ def _make(make: type[GraphEstimator], description: Description) -> GraphEstimato
             value = np.array(value, dtype=kind) if isinstance(value, list) else value
             setattr(estimator, name, value)
     return estimator
+
+
+def _take_apart(ensemble: Ensemble) -> tuple[dict[str, Any], _Arrays]:
+    """The ``views`` and ``components`` of a :class:`Description`, and all arrays."""
+    views: list[View] = []
+    arrays: _Arrays = {}
+
+    def add(name: str, saved: Saved) -> Mapping[str, Any]:
+        for own, array in saved.arrays.items():
+            arrays[f"{name}.{own}"] = np.asarray(array, order="C")  # in the order that is written
+        return saved.about
+
+    components = []
+    for number, component in enumerate(ensemble.components):
+        view = getattr(component.models[0], "view", None)
+        if view is not None and view not in views:
+            views.append(view)
+        components.append(
+            DescribedComponent(
+                **vars(component.setting),
+                weight=component.weight,
+                view=None if view is None else views.index(view),
+                models=tuple(
+                    add(f"{number}.{index}", model.saved())
+                    for index, model in enumerate(component.models)
+                ),
+            )
+        )
+    about = [add(f"view {number}", view.saved()) for number, view in enumerate(views)]
+    return {"views": about, "components": tuple(components)}, arrays
+
+
+def _put_together(description: Description, arrays: _Arrays) -> Ensemble:
+    """The ensemble; a ``UsageError`` if its parts cannot be what they are said to be."""
+    sizes = description.sizes
+
+    def saved(name: str, about: Mapping[str, Any]) -> Saved:
+        """A part, with the arrays that begin with its name and a dot."""
+        start = f"{name}."
+        own = {key.removeprefix(start): arrays[key] for key in arrays if key.startswith(start)}
+        return Saved(about, own)
+
+    views = [
+        View.from_saved(saved(f"view {number}", about), sizes)
+        for number, about in enumerate(description.views)
+    ]
+    components = []
+    for number, of in enumerate(description.components):
+        kind = _KINDS.get(of.family.partition("+")[0], Network)
+        by_view: dict[Any, Any] = {None: None} if kind is Network else dict(enumerate(views))
+        check_choice("view", of.view, by_view)
+        models = tuple(
+            kind.from_saved(saved(f"{number}.{index}", about), by_view[of.view], sizes)
+            for index, about in enumerate(of.models)
+        )
+        if any(isinstance(model, Network) and model.model != of.family for model in models):
+            raise UsageError(f"a component has family={of.family!r} and models of another one")
+        setting = Setting(of.family, of.options, of.numbers)
+        components.append(Component(setting, of.weight, models))
+    if not abs(sum(component.weight for component in components) - 1) < 1e-6:
+        raise UsageError("the weights of the components do not sum to 1")
+    return Ensemble(tuple(components), description.report_.calibration)
+
+
+def _graph_arrays(graph: Inputs, ids: NDArray[Any]) -> _Arrays:
+    """The graph of ``fit`` and its ids, which may be words."""
+    x, arrays = graph.x, {"arcs": graph.arcs, "y": graph.y, "ids": ids}
+    if ids.dtype != np.int64:
+        plain = [node if isinstance(node, int | str) else str(node) for node in ids.tolist()]
+        arrays["ids"] = as_array(json.dumps(plain, ensure_ascii=False))
+    if sparse.issparse(x):
+        arrays |= {"x.data": x.data, "x.indices": x.indices, "x.indptr": x.indptr}
+    else:
+        arrays["x"] = x
+    if graph.weights is not None:
+        arrays["weights"] = graph.weights
+    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+
+def _checked_graph(arrays: _Arrays, sizes: Sizes) -> tuple[Inputs, NDArray[Any]]:
+    """The graph of ``fit`` and its ids; a ``UsageError`` if it does not match the model."""
+    columns = {"x"} if "x" in arrays else {"x.data", "x.indices", "x.indptr"}
+    if arrays.keys() - {"weights"} != columns | {"arcs", "y", "ids"}:
+        raise UsageError(f"it holds {', '.join(sorted(arrays))}")
+    saved, arcs, y, ids = Saved({}, arrays), arrays["arcs"], arrays["y"], arrays["ids"]
+    if ids.dtype == np.uint8:
+        names = msgspec.json.decode(ids.tobytes(), type=list[_Whole | str])
+        ids = np.array(names, dtype=object)
+    if "x" in arrays:
+        x = saved.array("x", (sizes.nodes, sizes.features))
+    else:
+        entries = saved.array("x.data", (None,)), arrays["x.indices"], arrays["x.indptr"]
+        try:
+            x = sparse.csr_array(entries, shape=(sizes.nodes, sizes.features))
+            x.check_format(full_check=True)
+        except (ValueError, TypeError, IndexError) as error:
+            raise UsageError(f"x is not a sparse matrix ({error})") from error
+    check_arcs(torch.from_numpy(arcs), sizes.nodes)
+    weights = saved.array("weights", (arcs.shape[1],)) if "weights" in arrays else None
+    if weights is not None and (weights < 0).any():
+        raise UsageError("there are arcs with a negative weight")
+    if y.shape != (sizes.nodes,) or y.dtype != (np.int64 if sizes.classes else np.float64):
+        raise UsageError(f"y has shape {list(y.shape)} and type {y.dtype}")
+    if sizes.classes and not -1 <= y.min() <= y.max() < sizes.classes:
+        raise UsageError(f"y goes from {y.min()} to {y.max()}")
+    known = y >= 0 if sizes.classes else ~np.isnan(y)
+    if not known.any() or np.isinf(y).any():
+        raise UsageError("y has no label, or one that is infinite")
+    if ids.shape != (sizes.nodes,) or ids.dtype not in (np.int64, object):
+        raise UsageError(f"ids have shape {list(ids.shape)} and type {ids.dtype}")
+    graph = Inputs(x, arcs, y, of_fit=sizes.nodes, directed=sizes.directed, weights=weights)
+    return graph, ids

@@ -1,7 +1,7 @@
 """How a part of a model is saved, and checked when it is read: correct digests prove little.
 
-A :class:`~memohop.errors.UsageError` describes the error; :func:`memohop.fit._keep.refused` adds
-the file and the remedy.
+A :class:`~memohop.errors.UsageError` describes the error; :func:`memohop.folders.Layout.refused`
+adds the file and the remedy.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from torch import Tensor, nn
 
 from memohop.errors import UsageError, check_choice
@@ -38,15 +37,10 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """A part of a model.
+    """A part of a model: names and numbers for JSON, and arrays for safetensors."""
 
-    Attributes:
-        about: Names and numbers, for JSON.
-        tensors: For safetensors.
-    """
-
-    about: Mapping[str, Any]
-    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def value(self, name: str, kind: type) -> Any:
         """An item of ``about``; a ``UsageError`` if it is absent or of another type."""
@@ -55,37 +49,32 @@ class Saved:
             raise UsageError(f"a part has {name}={value!r}, which is not of type {kind.__name__}")
         return value
 
-    def array(self, name: str, shape: Sequence[int]) -> NDArray[np.float32]:
-        """One of the tensors; a ``UsageError`` if it is absent, of another shape or not finite."""
-        tensor = self._tensor(name, torch.float32)
-        if list(tensor.shape) != list(shape):
-            raise UsageError(f"a part has {name} of shape {list(tensor.shape)} instead of {shape}")
-        if not tensor.isfinite().all():
+    def array(
+        self, name: str, shape: Sequence[int | None], dtype: DTypeLike = np.float32
+    ) -> NDArray[Any]:
+        """One of the arrays; a ``UsageError`` if it is absent, not like this, or not finite.
+
+        A size of None may be any.
+        """
+        array = self.arrays.get(name)
+        if array is None or array.dtype != dtype:
+            type_of = "absent" if array is None else f"of type {array.dtype}"
+            raise UsageError(f"a part has {name} that is {type_of}, not of type {np.dtype(dtype)}")
+        pairs = zip(shape, array.shape, strict=False)
+        if len(shape) != array.ndim or any(asked not in (None, size) for asked, size in pairs):
+            raise UsageError(f"a part has {name} of shape {list(array.shape)} instead of {shape}")
+        if not np.isfinite(array).all():
             raise UsageError(f"a part has {name} that is not finite")
-        return tensor.numpy()
+        return array
 
     def text(self, name: str) -> str:
-        """The text of which one of the tensors holds the bytes."""
-        return self._tensor(name, torch.uint8).numpy().tobytes().decode()
-
-    def _tensor(self, name: str, kind: torch.dtype) -> Tensor:
-        tensor = self.tensors.get(name)
-        if tensor is None or tensor.dtype != kind:
-            type_of = "absent" if tensor is None else f"of type {tensor.dtype}"
-            raise UsageError(f"a part has {name} that is {type_of}, and not of type {kind}")
-        return tensor
+        """The text of which one of the arrays holds the bytes."""
+        return self.array(name, (None,), np.uint8).tobytes().decode()
 
 
-def as_tensors(**content: NDArray[Any] | str) -> dict[str, Tensor]:
-    """Arrays and texts in the form that safetensors takes: copies, since it refuses shared ones."""
-    return {
-        name: torch.from_numpy(
-            np.frombuffer(value.encode(), np.uint8).copy()
-            if isinstance(value, str)
-            else np.array(value, order="C")
-        )
-        for name, value in content.items()
-    }
+def as_array(text: str) -> NDArray[np.uint8]:
+    """The bytes of a text."""
+    return np.frombuffer(text.encode(), dtype=np.uint8)
 
 
 def checked_options(model: str, options: Mapping[str, Any]) -> dict[str, Any]:

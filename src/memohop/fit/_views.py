@@ -20,14 +20,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 
 from memohop.errors import check_choice
 from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
-from memohop.fit._saved import Saved, Sizes, as_tensors
+from memohop.fit._saved import Saved, Sizes
 
 if TYPE_CHECKING:
     from memohop.fit._problem import Inputs, Outputs
@@ -174,8 +173,8 @@ class View:
     def saved(self) -> Saved:
         """What :meth:`from_saved` needs."""
         about = {name: getattr(self, name) for name in ("sees", "one_hop_apart")}
-        tensors = {"components": self.components, "basis": self.basis}
-        return Saved(about, as_tensors(**{k: v for k, v in tensors.items() if v is not None}))
+        arrays = {"components": self.components, "basis": self.basis}
+        return Saved(about, {name: value for name, value in arrays.items() if value is not None})
 
     @classmethod
     def from_saved(cls, saved: Saved, sizes: Sizes) -> View:
@@ -183,11 +182,9 @@ class View:
         check_choice("sees", sees := saved.value("sees", str), get_args(Sees))
         view = cls(sees, sizes.classes, sizes.nodes, None, saved.value("one_hop_apart", bool))
         if sees == "positions":
-            width = saved.tensors.get("basis", torch.empty(0)).numel() // sizes.nodes
-            view = replace(view, basis=saved.array("basis", (sizes.nodes, width)))
-        if "components" in saved.tensors:
-            rows = saved.tensors["components"].numel() // sizes.features
-            view = replace(view, components=saved.array("components", (rows, sizes.features)))
+            view = replace(view, basis=saved.array("basis", (sizes.nodes, None)))
+        if "components" in saved.arrays:
+            view = replace(view, components=saved.array("components", (None, sizes.features)))
         return view
 
 

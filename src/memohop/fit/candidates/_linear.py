@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
@@ -30,7 +29,7 @@ from memohop.fit._candidate import Look, Setting
 from memohop.fit._certainty import stopping
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem, check_width
-from memohop.fit._saved import Saved, Sizes, as_tensors
+from memohop.fit._saved import Saved, Sizes
 from memohop.fit._views import View, ViewModel
 from memohop.fit.candidates._view_family import Learned, ViewFamily
 
@@ -63,14 +62,13 @@ class Linear(ViewModel):
 
     def saved(self) -> Saved:
         """Weight and bias."""
-        return Saved({}, as_tensors(weight=self.weight, bias=self.bias))
+        return Saved({}, {"weight": self.weight, "bias": self.bias})
 
     @classmethod
     def from_saved(cls, saved: Saved, view: View, sizes: Sizes) -> Linear:
         """The model that was saved."""
-        features = saved.tensors.get("weight", torch.empty(0)).numel() // sizes.outputs
-        weight = saved.array("weight", (features, sizes.outputs))
-        check_width(view, features, sizes)
+        weight = saved.array("weight", (None, sizes.outputs))
+        check_width(view, len(weight), sizes)
         return cls(view, weight, saved.array("bias", (sizes.outputs,)))
 
 

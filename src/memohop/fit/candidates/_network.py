@@ -86,9 +86,8 @@ class Network:
     def saved(self) -> Saved:
         """Everything but the sizes, which all parts of a model share."""
         about = {"model": self.model, "options": dict(self.options), "scale": self.scale}
-        # Copies: layers that share a gate have one each.
-        state = {name: value.clone().contiguous() for name, value in self.state.items()}
-        return Saved(about | self.standard._asdict(), state)
+        arrays = {name: value.numpy(force=True) for name, value in self.state.items()}
+        return Saved(about | self.standard._asdict(), arrays)
 
     @classmethod
     def from_saved(cls, saved: Saved, view: None, sizes: Sizes) -> Network:
@@ -105,13 +104,14 @@ class Network:
                 network = build(model, *channels[:2], num_nodes=sizes.nodes, **options)
         except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
             raise UsageError(f"the options of {model} do not make a network ({error})") from error
-        check_state(network, saved.tensors)
+        state = {name: torch.from_numpy(array) for name, array in saved.arrays.items()}
+        check_state(network, state)
         names = ("scale", "spread", "mean")
         scale, spread, mean = figures = [saved.value(name, float) for name in names]
         if not (min(scale, spread) > 0 and np.isfinite(figures).all()):
             listed = ", ".join(map("{}={}".format, names, figures))
             raise UsageError(f"a network has {listed}")
-        return cls(model, options, channels, scale, saved.tensors, Scale(mean, spread))
+        return cls(model, options, channels, scale, state, Scale(mean, spread))
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from memohop.errors import UsageError
 from memohop.fit._candidate import Look, Setting
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem, check_width
-from memohop.fit._saved import Saved, Sizes, as_tensors
+from memohop.fit._saved import Saved, Sizes, as_array
 from memohop.fit._views import View, ViewModel
 from memohop.fit.candidates._view_family import SMALL, Learned, ViewFamily
 from memohop.training import Enough
@@ -91,7 +91,7 @@ class Trees(ViewModel):
 
     def saved(self) -> Saved:
         """The trees alone, without the importances and parameters at the end of LightGBM's text."""
-        return Saved({}, as_tensors(text=self.text.partition(END)[0] + END))
+        return Saved({}, {"text": as_array(self.text.partition(END)[0] + END)})
 
     @classmethod
     def from_saved(cls, saved: Saved, view: View, sizes: Sizes) -> Trees:
