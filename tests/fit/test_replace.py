@@ -119,7 +119,8 @@ def test_a_model_that_is_replaced_while_it_is_read_is_the_newer_one(model, newer
 
     monkeypatch.setattr(keep, "_arrays", replaced)
     found = MMPClassifier.load(model)
-    assert not (before or after or graph.exists())
+    assert not (before + after)
+    assert not graph.exists()
     assert (found.predict_proba() == newest.predict_proba()).all()
 
 

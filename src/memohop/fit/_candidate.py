@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time as clock
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol
@@ -15,6 +16,7 @@ from memohop.fit._neighbourhood import EVERY, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit._saved import Saved
 from memohop.jobs.space import Space, near_numbers, near_options
+from memohop.training import Enough
 from memohop.training.device import resident_bytes
 
 Look = Callable[[], None]
@@ -332,3 +334,23 @@ def usual_scores(candidates: Sequence[Candidate]) -> dict[int, float]:
         gaps = [own[split] - own[0] for own in scores if split in own]
         usual[split] = usual[0] + float(np.mean(gaps or 0))
     return usual
+
+
+def until(end: float) -> Look:
+    """What raises ``Enough`` from a time on, by ``time.monotonic``."""
+
+    def look() -> None:
+        if clock.monotonic() >= end:
+            raise Enough
+
+    return look
+
+
+def by_the_clock(progress: SearchProgress, begin: float, seconds: float) -> SearchProgress:
+    """The same with the share of these seconds that has passed; without a limit, as it is told."""
+
+    def tell(share: float, doing: str) -> None:
+        passed = (clock.monotonic() - begin) / max(seconds, 1e-9)
+        progress(share if seconds == math.inf else min(passed, 1.0), doing)
+
+    return tell

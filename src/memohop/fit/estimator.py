@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time as clock
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from memohop.data.arcs import in_unit, mean_weight
 from memohop.data.folds import make_masks
 from memohop.errors import UsageError, check_choice, real_number, whole_number
 from memohop.fit import _keep as keep
-from memohop.fit._candidate import Family, SearchProgress
+from memohop.fit._candidate import Family, SearchProgress, by_the_clock, until
 from memohop.fit._ensemble import choose, fit_to_all
 from memohop.fit._inputs import (
     Given,
@@ -37,12 +37,9 @@ from memohop.fit._workers import Workers, restoring_threads
 from memohop.fit.candidates.catalogue import check_applicable, families
 from memohop.interrupts import interrupted, interrupts_raised, interrupts_wait
 from memohop.ram import release_freed_ram
-from memohop.training import Enough, Rules
+from memohop.training import Rules
 from memohop.training.metrics import metrics_for
 from memohop.training.objective import Objective
-
-if TYPE_CHECKING:
-    pass
 
 _SEEDS = 2**31 - 1
 _PUNCTUAL = 0.98  # of the time: the last of the final fits takes a moment to end
@@ -138,12 +135,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         begin = clock.monotonic() if began is None else began
         whole = np.inf if self.time is None else self.time
-        end = begin + _PUNCTUAL * whole
-
-        def tell(share: float, doing: str) -> None:
-            of_time = (clock.monotonic() - begin) / max(whole, 1e-9)
-            progress(share if self.time is None else min(of_time, 1.0), doing)
-
+        end, tell = begin + _PUNCTUAL * whole, by_the_clock(progress, begin, whole)
         self._check_arguments()
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         with interrupts_raised():  # there is nothing to keep yet
@@ -158,7 +150,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         tried = search(
             problem,
             families,
-            time=None if self.time is None else max(begin + whole - clock.monotonic(), 0.0),
+            time=max(begin + whole - clock.monotonic(), 0.0),
             trials=self.trials,
             seed=seed,
             progress=tell,
@@ -175,8 +167,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             problem,
             tried,
             single=not self.ensemble,
-            balanced=self._rules().class_weight == "balanced",
-            look=_until(end),
+            balanced=self._balanced,
+            look=until(end),
         )
         tell(1.0, "comparing on the test nodes")
         now = clock.monotonic()
@@ -188,7 +180,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             classes=list(map(str, self._classes())),
             notes=given.notes,
             named=getattr(self, "positive", None) is not None,
-            look=_until(now + _LATER * max(end - now, 0.0)),
+            look=until(now + _LATER * max(end - now, 0.0)),
         )
         seconds = 0.0 if tried.stopped == "interrupted" else end - clock.monotonic()
         del tried  # with the models that were not chosen: they may be most of the RAM
@@ -321,12 +313,12 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise UsageError("time and trials are both None, and a search must end: give one")
         if self.metric is not None:
             check_choice("metric", self.metric, metrics_for(regression=self._predicts_numbers))
+        check_choice("class_weight", getattr(self, "class_weight", None), (None, "balanced"))
 
     def _families(self, seed: int) -> list[Family]:
         """The kinds of model to choose from."""
-        return families(
-            self.models, rules=self._rules(), seed=seed, device=self.device, memory=self.memory
-        )
+        rules = Rules(class_weight="balanced" if self._balanced else "none")
+        return families(self.models, rules=rules, seed=seed, device=self.device, memory=self.memory)
 
     def _problem(self, given: Given, seed: int) -> Problem:
         """The problem to solve."""
@@ -351,9 +343,10 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         check_scorable(problem, self._classes())
         return problem
 
-    def _rules(self) -> Rules:
-        """How networks are trained."""
-        return Rules()
+    @property
+    def _balanced(self) -> bool:
+        """Whether all classes have the same weight in training."""
+        return getattr(self, "class_weight", None) == "balanced"
 
     @abstractmethod
     def _goal(self, labels: GivenLabels) -> tuple[NDArray[Any], Objective]:
@@ -362,13 +355,3 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _classes(self) -> list[Any]:
         """The classes; none if numbers are predicted."""
         return getattr(self, "classes_", np.empty(0)).tolist()
-
-
-def _until(end: float) -> Callable[[], None]:
-    """What raises ``Enough`` from a time on, by ``time.monotonic``."""
-
-    def look() -> None:
-        if clock.monotonic() >= end:
-            raise Enough
-
-    return look

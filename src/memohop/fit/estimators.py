@@ -14,14 +14,13 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from memohop.data.tables import why_no_classes
-from memohop.errors import UsageError, check_choice, unknown_name, whole_number
+from memohop.errors import UsageError, unknown_name, whole_number
 from memohop.fit._candidate import Family
 from memohop.fit._inputs import GivenLabels, not_sortable
 from memohop.fit._keep import load
 from memohop.fit._problem import Outputs
 from memohop.fit.candidates._network import NetworkFamily
 from memohop.fit.estimator import GraphEstimator
-from memohop.training import Rules
 from memohop.training.metrics import METRICS, of_any_targets
 from memohop.training.objective import Classification, Objective, Regression
 
@@ -73,13 +72,6 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         """The most probable class of each node; arguments as for :meth:`outputs`."""
         probabilities = self.outputs(X, edges, **how)
         return self.classes_[probabilities.argmax(axis=1)]
-
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
-        check_choice("class_weight", self.class_weight, (None, "balanced"))
-
-    def _rules(self) -> Rules:
-        return Rules(class_weight="balanced" if self.class_weight else "none")
 
     def _goal(self, labels: GivenLabels) -> tuple[NDArray[np.int64], Objective]:
         numbers, self.classes_ = number_classes(labels)
