@@ -19,9 +19,8 @@ A file with a changed byte is refused, but a correct digest does not make a mode
 ranges of ``model.json`` are those of :class:`Description`. Its parts must agree with each other and
 with the graph, and those of the ensemble are checked by their own classes; no number in the file
 decides how many bytes are allocated. To share a model without its data, delete the file of the
-graph: the rest predicts on other graphs.
-
-There is one format, the fifth. A model in an earlier one is to be fitted again.
+graph: the rest predicts on other graphs. A model in an earlier format than this, the fifth, is to
+be fitted again.
 """
 
 from __future__ import annotations
@@ -201,12 +200,12 @@ def save(estimator: GraphEstimator, path: str | os.PathLike[str]) -> None:
         raise UsageError(
             f"this model cannot be saved ({error}); use labels that are strings or numbers"
         ) from error
-    written = {_named(kind, digests[kind]): content for kind, content in files.items()}
-    written[MODEL_FOLDER.card] = folders.signed(record_card(estimator).encode())
-    written[MODEL_FOLDER.described] = folders.sealed(text)
+    card = folders.signed(record_card(estimator).encode())
     with MODEL_FOLDER.replaced(folder) as work:
-        for file, content in written.items():
-            (work / file).write_bytes(content)
+        for kind, content in files.items():
+            (work / _named(kind, digests[kind])).write_bytes(content)
+        (work / MODEL_FOLDER.card).write_bytes(card)
+        (work / MODEL_FOLDER.described).write_bytes(folders.sealed(text))
 
 
 def load(path: str | os.PathLike[str], kinds: Sequence[type[GraphEstimator]]) -> GraphEstimator:
@@ -399,5 +398,4 @@ def _checked_graph(arrays: _Arrays, sizes: Sizes) -> tuple[Inputs, NDArray[Any]]
         raise UsageError("y has no label, or one that is infinite")
     if ids.shape != (sizes.nodes,) or ids.dtype not in (np.int64, object):
         raise UsageError(f"ids have shape {list(ids.shape)} and type {ids.dtype}")
-    graph = Inputs(x, arcs, y, of_fit=sizes.nodes, directed=sizes.directed, weights=weights)
-    return graph, ids
+    return Inputs(x, arcs, y, of_fit=sizes.nodes, directed=sizes.directed, weights=weights), ids
