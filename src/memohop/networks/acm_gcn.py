@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import check_choice
-from memohop.networks.base import Features, GraphModel
+from memohop.networks.base import Features, LayeredModel
 from memohop.nn import Dropout, Graph, linear_map
 
 _CHANNELS = 3
 
 
 class MixedChannels(nn.Module):
-    r"""One layer of :class:`ACMGCN`.
-
-    Args:
-        linear: the three maps side by side.
-        out_channels: width of the output of each.
-        order: as in :class:`ACMGCN`.
-    """
+    """One layer of :class:`ACMGCN`, from its three maps side by side."""
 
     def __init__(self, linear: nn.Module, out_channels: int, order: str) -> None:
         super().__init__()
@@ -49,7 +44,7 @@ class MixedChannels(nn.Module):
         return _CHANNELS * (shares[..., None] * channels).sum(-2)
 
 
-class ACMGCN(GraphModel):
+class ACMGCN(LayeredModel):
     r"""Adaptive channel mixing.
 
     From `"Revisiting Heterophily For Graph Neural Networks" <https://arxiv.org/abs/2210.07606>`_
@@ -71,30 +66,21 @@ class ACMGCN(GraphModel):
         order: ``"filter-first"`` (ACM) or ``"rectify-first"`` (ACMII).
     """
 
-    policies = GraphModel.policies | {"norm": "row"}
+    policies = LayeredModel.policies | {"norm": "row"}
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        hidden_channels: int = 64,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        input_dropout: float = 0.5,
-        order: str = "filter-first",
-        **policies: str,
+        self, in_channels: int, out_channels: int, *, order: str = "filter-first", **common: Any
     ) -> None:
-        super().__init__(**policies)
+        super().__init__(**common)
         check_choice("order", order, ("filter-first", "rectify-first"))
-        widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
+        widths = [in_channels, *[self.width] * (self.depth - 1), out_channels]
         self.layers = nn.ModuleList()
         for index, (width, after) in enumerate(pairwise(widths)):
             linear = linear_map(
-                width, after, features=index == 0, dropout=input_dropout, parts=_CHANNELS
+                width, after, features=index == 0, dropout=self.input_rate, parts=_CHANNELS
             )
             self.layers.append(MixedChannels(linear, after, order))
-        self.dropout = Dropout(dropout)
+        self.dropout = Dropout(self.rate)
 
     def forward(self, x: Features, graph: Graph) -> Tensor:
         """Logits ``[N, out_channels]``."""

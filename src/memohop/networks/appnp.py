@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from memohop.errors import real_number, whole_number
-from memohop.networks.base import Features, GraphModel
+from memohop.networks.base import Features, LayeredModel
 from memohop.networks.mlp import MLP
 from memohop.nn import Graph
 
 
-class APPNP(GraphModel):
+class APPNP(LayeredModel):
     r"""A perceptron, and random walks of its logits over the graph that may return to the start.
 
     From `"Predict then Propagate" <https://arxiv.org/abs/1810.05997>`_ (ICLR 2019):
@@ -33,24 +35,20 @@ class APPNP(GraphModel):
         in_channels: int,
         out_channels: int,
         *,
-        hidden_channels: int = 64,
-        num_layers: int = 2,
         hops: int = 10,
         alpha: float = 0.1,
-        dropout: float = 0.5,
-        input_dropout: float = 0.5,
-        **policies: str,
+        **common: Any,
     ) -> None:
-        super().__init__(**policies)
+        super().__init__(**common)
         self.hops = whole_number("hops", hops, least=1)
         self.alpha = real_number("alpha", alpha, least=0, most=1)
         self.mlp = MLP(
             in_channels,
             out_channels,
-            hidden_channels=hidden_channels,
-            num_layers=num_layers,
-            dropout=dropout,
-            input_dropout=input_dropout,
+            hidden_channels=self.width,
+            num_layers=self.depth,
+            dropout=self.rate,
+            input_dropout=self.input_rate,
         )
 
     def forward(self, x: Features, graph: Graph) -> Tensor:

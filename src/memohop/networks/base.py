@@ -52,6 +52,9 @@ class NodeModel(nn.Module, ABC):
     - ``edge_dropout``: probability that an arc is dropped in a training step;
     - ``**policies``: options of the graph, see :class:`GraphModel`.
 
+    What a constructor takes as ``**common`` it hands on to its base class, whose options and
+    defaults are then its own.
+
     Example:
         >>> import memohop
         >>> isinstance(memohop.build("mlp", 8, 3), memohop.networks.NodeModel)
@@ -144,6 +147,23 @@ class GraphModel(NodeModel):
     def prepare(self, edge_index: Tensor, num_nodes: int, weights: Tensor | None = None) -> Graph:
         """The graph under this model's policies."""
         return Graph(edge_index, num_nodes, weights=weights, **self.policies_in_force)
+
+
+class LayeredModel(GraphModel):
+    """A model of ``depth`` layers or rounds, ``width`` wide, with two rates of dropout."""
+
+    def __init__(
+        self,
+        *,
+        hidden_channels: int = 64,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        input_dropout: float = 0.5,
+        **policies: str,
+    ) -> None:
+        super().__init__(**policies)
+        self.width, self.depth = hidden_channels, num_layers
+        self.rate, self.input_rate = dropout, input_dropout
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import check_choice
-from memohop.networks.base import Backbone, Features, GraphModel
+from memohop.networks.base import Backbone, Features, LayeredModel
 from memohop.nn import BatchNorm, Dropout, FeatureLinear, Graph, linear_map
 
 
-class TunedStack(GraphModel):
+class TunedStack(LayeredModel):
     r"""Convolutions with residual connections and normalisation.
 
     From `"Classic GNNs are Strong Baselines" <https://arxiv.org/abs/2406.08993>`_ (NeurIPS 2024):
@@ -38,44 +40,42 @@ class TunedStack(GraphModel):
         out_channels: int,
         *,
         backbone: Backbone,
-        hidden_channels: int = 64,
         num_layers: int = 4,
-        dropout: float = 0.5,
         input_dropout: float = 0.0,
         projection: bool = False,
         residual: bool = True,
         hidden_norm: str = "batch",
         readout: str = "last",
-        **policies: str,
+        **common: Any,
     ) -> None:
-        super().__init__(**policies)
+        super().__init__(num_layers=num_layers, input_dropout=input_dropout, **common)
         check_choice("hidden_norm", hidden_norm, ("batch", "layer", "none"))
         check_choice("readout", readout, ("last", "sum"))
         self.readout = readout
         backbone = backbone.having(bias=hidden_norm != "batch")
-        widths = [in_channels, *[hidden_channels] * num_layers]
+        widths = [in_channels, *[self.width] * num_layers]
         self.projection = None
         if projection:
-            self.projection = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
-            convs = backbone.between(hidden_channels, num_layers)
+            self.projection = FeatureLinear(in_channels, self.width, dropout=input_dropout)
+            convs = backbone.between(self.width, num_layers)
         else:
             convs = backbone.from_features(widths, input_dropout=input_dropout, logits=False)
         self.convs = nn.ModuleList(convs)
         self.residuals = nn.ModuleList()
         for index in range(num_layers if residual else 0):
             on_features = index == 0 and not projection
-            width = in_channels if on_features else hidden_channels
+            width = in_channels if on_features else self.width
             residual_map = linear_map(
-                width, hidden_channels, features=on_features, dropout=input_dropout
+                width, self.width, features=on_features, dropout=input_dropout
             )
             # PyTorch's default, as the authors have it: the convolution has more weight.
             bound = width**-0.5
             nn.init.uniform_(residual_map.weight, -bound, bound)
             self.residuals.append(residual_map)
         norm = {"batch": BatchNorm, "layer": nn.LayerNorm, "none": nn.Identity}[hidden_norm]
-        self.norms = nn.ModuleList(norm(hidden_channels) for _ in range(num_layers))
-        self.dropout = Dropout(dropout)
-        self.classifier = nn.Linear(hidden_channels, out_channels)
+        self.norms = nn.ModuleList(norm(self.width) for _ in range(num_layers))
+        self.dropout = Dropout(self.rate)
+        self.classifier = nn.Linear(self.width, out_channels)
 
     def forward(self, x: Features, graph: Graph) -> Tensor:
         """Logits ``[N, out_channels]``."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import check_choice
-from memohop.networks.base import Backbone, Features, GraphModel
+from memohop.networks.base import Backbone, Features, LayeredModel
 from memohop.networks.stack import DropEdge
 from memohop.nn import Dropout, Graph
 
 
-class ReadoutStack(GraphModel):
+class ReadoutStack(LayeredModel):
     r"""Convolutions from the features, and a classifier on all of them.
 
     From `"Edge Directionality Improves Learning on Heterophilic Graphs"
@@ -40,26 +42,23 @@ class ReadoutStack(GraphModel):
         out_channels: int,
         *,
         backbone: Backbone,
-        hidden_channels: int = 64,
         num_layers: int = 3,
-        dropout: float = 0.5,
-        input_dropout: float = 0.5,
         edge_dropout: float = 0.0,
         readout: str = "max",
         normalise: bool = False,
-        **policies: str,
+        **common: Any,
     ) -> None:
-        super().__init__(**policies)
+        super().__init__(num_layers=num_layers, **common)
         check_choice("readout", readout, ("max", "concat", "last"))
         self.activation, self.readout, self.normalise = backbone.activation, readout, normalise
-        widths = [in_channels, *[hidden_channels] * num_layers]
+        widths = [in_channels, *[self.width] * num_layers]
         self.convs = nn.ModuleList(
-            backbone.from_features(widths, input_dropout=input_dropout, logits=False)
+            backbone.from_features(widths, input_dropout=self.input_rate, logits=False)
         )
         self.drop_edge = DropEdge(edge_dropout)
-        self.dropout = Dropout(dropout)
-        width = hidden_channels * (num_layers if readout == "concat" else 1)
-        self.classifier = nn.Linear(width, out_channels)
+        self.dropout = Dropout(self.rate)
+        parts = num_layers if readout == "concat" else 1
+        self.classifier = nn.Linear(parts * self.width, out_channels)
 
     def forward(self, x: Features, graph: Graph) -> Tensor:
         """Logits ``[N, out_channels]``."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import real_number
-from memohop.networks.base import Features, GraphModel
+from memohop.networks.base import Features, LayeredModel
 from memohop.nn import Dropout, FeatureLinear, Graph, inner, weighted_product
 
 _GAIN = 2**0.5
@@ -21,10 +23,6 @@ class SignedAttention(nn.Module):
         \alpha_{ij} = a_{ij} \tanh(\mathbf{g}^\top[\mathbf{h}_i \Vert \mathbf{h}_j] + c)
 
     with :math:`a_{ij}` the entries of the graph. It stores one number per entry, not a vector.
-
-    Args:
-        channels: width of input and output.
-        dropout: rate of dropout on the attention.
     """
 
     def __init__(self, channels: int, *, dropout: float = 0.0) -> None:
@@ -47,7 +45,7 @@ class SignedAttention(nn.Module):
         return weighted_product(attention, hidden[None], graph.pattern).squeeze(0)
 
 
-class FAGCN(GraphModel):
+class FAGCN(LayeredModel):
     r"""Attention that may be negative, so that a node can move away from a neighbour.
 
     From `"Beyond Low-frequency Information in Graph Convolutional Networks"
@@ -71,11 +69,11 @@ class FAGCN(GraphModel):
         epsilon: weight of a node's first state, at least 0.
         dropout: rate of dropout on the first state.
         attention_dropout: rate of dropout on the attention.
-        **policies: see :class:`GraphModel`. Self-loops are removed by default: a node keeps its
+        **common: Self-loops are removed by default: a node keeps its
             own state through :math:`\mathbf{h}^0_i`.
     """
 
-    policies = GraphModel.policies | {"self_loops": "remove"}
+    policies = LayeredModel.policies | {"self_loops": "remove"}
 
     def __init__(
         self,
@@ -83,20 +81,17 @@ class FAGCN(GraphModel):
         out_channels: int,
         *,
         hidden_channels: int = 32,
-        num_layers: int = 2,
         epsilon: float = 0.3,
-        dropout: float = 0.5,
-        input_dropout: float = 0.5,
         attention_dropout: float = 0.5,
-        **policies: str,
+        **common: Any,
     ) -> None:
-        super().__init__(**policies)
+        super().__init__(hidden_channels=hidden_channels, **common)
         self.epsilon = real_number("epsilon", epsilon, least=0)
-        self.input = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
+        self.input = FeatureLinear(in_channels, hidden_channels, dropout=self.input_rate)
         nn.init.xavier_normal_(self.input.weight, gain=_GAIN)
-        self.dropout = Dropout(dropout)
+        self.dropout = Dropout(self.rate)
         self.rounds = nn.ModuleList(
-            SignedAttention(hidden_channels, dropout=attention_dropout) for _ in range(num_layers)
+            SignedAttention(hidden_channels, dropout=attention_dropout) for _ in range(self.depth)
         )
         self.classifier = nn.Linear(hidden_channels, out_channels)
         nn.init.xavier_normal_(self.classifier.weight, gain=_GAIN)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.networks.base import Backbone, Features, GraphModel
+from memohop.networks.base import Backbone, Features, LayeredModel
 from memohop.networks.stack import DropEdge
 from memohop.nn import Dropout, FeatureLinear, Graph
 
 
-class DeepStack(GraphModel):
+class DeepStack(LayeredModel):
     r"""Convolutions of one width between a linear input layer and a linear classifier.
 
     From `"Simple and Deep Graph Convolutional Networks" <https://arxiv.org/abs/2007.02133>`_
@@ -32,20 +34,17 @@ class DeepStack(GraphModel):
         out_channels: int,
         *,
         backbone: Backbone,
-        hidden_channels: int = 64,
         num_layers: int = 8,
-        dropout: float = 0.5,
-        input_dropout: float = 0.5,
         edge_dropout: float = 0.0,
-        **policies: str,
+        **common: Any,
     ) -> None:
-        super().__init__(**policies)
+        super().__init__(num_layers=num_layers, **common)
         self.backbone = backbone
         self.drop_edge = DropEdge(edge_dropout)
-        self.input = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
-        self.convs = nn.ModuleList(backbone.between(hidden_channels, num_layers))
-        self.dropout = Dropout(dropout)
-        self.classifier = nn.Linear(hidden_channels, out_channels)
+        self.input = FeatureLinear(in_channels, self.width, dropout=self.input_rate)
+        self.convs = nn.ModuleList(backbone.between(self.width, num_layers))
+        self.dropout = Dropout(self.rate)
+        self.classifier = nn.Linear(self.width, out_channels)
 
     def forward(self, x: Features, graph: Graph) -> Tensor:
         """Logits ``[N, out_channels]``."""

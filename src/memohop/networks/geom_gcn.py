@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from memohop.data.datasets.latent import EMBEDDINGS, LatentNeighbours, PublishedNeighbours, computed
 from memohop.errors import UsageError, check_choice
-from memohop.networks.base import Features, GraphModel
+from memohop.networks.base import Features, LayeredModel
 from memohop.nn import (
     Dropout,
     FeatureLinear,
@@ -31,28 +31,28 @@ _LATENT, _SELF = 4, 8
 class Divisions:
     """The arcs of each division, between pairs (node, division) that receive and that send.
 
-    Most nodes have neighbours in only a few divisions, so most pairs do not receive. Those that do
-    are numbered by division, then by node.
+    Arcs are those of both spaces and the nodes themselves, normalised by the degrees in all. Most
+    nodes have neighbours in only a few divisions, so most pairs do not receive. Those that do are
+    numbered by division, then by node.
 
     Args:
-        target: the receiving node of each arc.
-        source: the sending node.
-        division: the division of the arc.
-        values: the factor of its message.
-        num_nodes: number of nodes.
+        graph: the graph without self-loops.
+        latent: the division of each of its arcs, and the arcs of the latent space.
     """
 
-    def __init__(
-        self, target: Tensor, source: Tensor, division: Tensor, values: Tensor, num_nodes: int
-    ) -> None:
-        receivers, row = torch.unique(division * num_nodes + target, return_inverse=True)
-        count, shape = len(receivers), (len(receivers), DIVISIONS * num_nodes)
-        order = torch.argsort(row * num_nodes + source)
+    def __init__(self, graph: Graph, latent: LatentNeighbours) -> None:
+        count, target, source, division = graph.num_nodes, *_divided(graph, latent)
+        degree = torch.bincount(target, minlength=count).to(torch.get_default_dtype())
+        values = (degree[target] * degree[source]).rsqrt()
+        receivers, row = torch.unique(division * count + target, return_inverse=True)
+        self.sizes = torch.bincount(receivers // count, minlength=DIVISIONS).tolist()
+        order = torch.argsort(row * count + source)
         sender = (source * DIVISIONS + division)[order]
-        self.sizes = torch.bincount(receivers // num_nodes, minlength=DIVISIONS).tolist()
-        self._from_senders = FixedMatrix(Pattern(row[order], sender, shape), values[order])
-        node, order = torch.sort(receivers % num_nodes, stable=True)
-        self._sum = FixedMatrix(Pattern(node, order, (num_nodes, count)), values.new_ones(count))
+        pattern = Pattern(row[order], sender, (len(receivers), DIVISIONS * count))
+        self._from_senders = FixedMatrix(pattern, values[order])
+        node, order = torch.sort(receivers % count, stable=True)
+        pattern = Pattern(node, order, (count, len(receivers)))
+        self._sum = FixedMatrix(pattern, values.new_ones(len(receivers)))
 
     def collect(self, maps: Tensor) -> Tensor:
         """The sum that each receiving pair collects: ``[receivers, D]``.
@@ -100,7 +100,7 @@ class DivisionConv(nn.Module):
         return torch.cat([F.linear(part, weight) for part, weight in parts if len(part)])
 
 
-class GeomGCN(GraphModel):
+class GeomGCN(LayeredModel):
     r"""Neighbours in the graph and in a latent space, divided by their relative position.
 
     From `"Geom-GCN: Geometric Graph Convolutional Networks" <https://arxiv.org/abs/2002.05287>`_
@@ -129,8 +129,7 @@ class GeomGCN(GraphModel):
         embedding: ``"isomap"`` or ``"poincare"`` to compute the latent neighbours, or ``"auto"``
             for ``data.latent``, which :func:`memohop.load` fills with the published ones, and
             Isomap if there is none.
-        **policies: ``direction`` of the neighbours in the graph, see :class:`GraphModel`; each
-            counts once.
+        **common: of the policies ``direction`` of the neighbours in the graph; each counts once.
     """
 
     policies: ClassVar[dict[str, str]] = {"direction": "undirected"}
@@ -141,22 +140,19 @@ class GeomGCN(GraphModel):
         out_channels: int,
         *,
         hidden_channels: int = 32,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        input_dropout: float = 0.5,
         embedding: str = "auto",
-        **policies: str,
+        **common: Any,
     ) -> None:
-        super().__init__(**policies)
+        super().__init__(hidden_channels=hidden_channels, **common)
         check_choice("embedding", embedding, ("auto", *EMBEDDINGS))
         self.embedding = embedding
-        self.dropout = Dropout(dropout)
+        self.dropout = Dropout(self.rate)
         self.convs = nn.ModuleList()
-        before = [in_channels, *[DIVISIONS * hidden_channels] * (num_layers - 1)]
-        after = [*[hidden_channels] * (num_layers - 1), out_channels]
+        before = [in_channels, *[DIVISIONS * hidden_channels] * (self.depth - 1)]
+        after = [*[hidden_channels] * (self.depth - 1), out_channels]
         for index, widths in enumerate(zip(before, after, strict=True)):
             linear = linear_map(
-                *widths, features=index == 0, dropout=input_dropout, parts=DIVISIONS
+                *widths, features=index == 0, dropout=self.input_rate, parts=DIVISIONS
             )
             self.convs.append(DivisionConv(linear))
 
@@ -179,7 +175,7 @@ class GeomGCN(GraphModel):
             latent = computed(edge_index, num_nodes, embedding=embedding)
         policies = {**self.policies_in_force, "self_loops": "remove"}
         graph = Graph(edge_index, num_nodes, weights=None, **policies)
-        return divide(graph, latent)
+        return Divisions(graph, latent)
 
     def forward(self, x: Features, graph: Divisions) -> Tensor:
         """Logits ``[N, out_channels]``."""
@@ -189,13 +185,8 @@ class GeomGCN(GraphModel):
         return graph.sum(hidden) / DIVISIONS
 
 
-def divide(graph: Graph, latent: LatentNeighbours) -> Divisions:
-    """The arcs of both spaces and the nodes themselves, normalised by the degrees in all.
-
-    Args:
-        graph: the graph without self-loops.
-        latent: the division of each of its arcs, and the arcs of the latent space.
-    """
+def _divided(graph: Graph, latent: LatentNeighbours) -> tuple[Tensor, Tensor, Tensor]:
+    """The receiving node, the sending node and the division of each arc, and of each node."""
     count, device = graph.num_nodes, graph.pattern.row.device
     source, target = latent.arcs.to(device)
     division = latent.division.to(device)
@@ -210,8 +201,5 @@ def divide(graph: Graph, latent: LatentNeighbours) -> Divisions:
         )
     wanted = (division >= _LATENT) | torch.isin(arcs, in_graph)
     node = torch.arange(count, device=device)
-    row, col = torch.cat([target[wanted], node]), torch.cat([source[wanted], node])
     division = torch.cat([division[wanted], torch.full_like(node, _SELF)])
-    degree = torch.bincount(row, minlength=count).to(torch.get_default_dtype())
-    values = (degree[row] * degree[col]).rsqrt()
-    return Divisions(row, col, division, values, count)
+    return torch.cat([target[wanted], node]), torch.cat([source[wanted], node]), division

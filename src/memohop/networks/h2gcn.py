@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.networks.base import Features, GraphModel
+from memohop.networks.base import Features, LayeredModel
 from memohop.nn import Dropout, FeatureLinear, FixedMatrix, Graph, Pattern, fixed_product
 
 _PER_ROW = 32  # entries that cost as much as a row of two more products and a difference
@@ -95,7 +95,7 @@ class Neighbourhoods(NamedTuple):
     far: TwoSteps
 
 
-class H2GCN(GraphModel):
+class H2GCN(LayeredModel):
     r"""Neighbours one and two steps away, apart from each other and from the node itself.
 
     From `"Beyond Homophily in Graph Neural Networks: Current Limitations and Effective Designs"
@@ -119,7 +119,7 @@ class H2GCN(GraphModel):
         hidden_channels: width of the first layer.
         relu: whether the first layer is rectified.
         dropout: rate of dropout before the classifier.
-        **policies: ``direction`` of both steps, see :class:`GraphModel`.
+        **common: of the policies ``direction`` of both steps.
     """
 
     policies: ClassVar[dict[str, str]] = {"direction": "undirected"}
@@ -129,18 +129,16 @@ class H2GCN(GraphModel):
         in_channels: int,
         out_channels: int,
         *,
-        hidden_channels: int = 64,
         num_layers: int = 1,
         relu: bool = True,
-        dropout: float = 0.5,
         input_dropout: float = 0.0,
-        **policies: str,
+        **common: Any,
     ) -> None:
-        super().__init__(**policies)
-        self.num_layers, self.relu = num_layers, relu
-        self.input = FeatureLinear(in_channels, hidden_channels, bias=False, dropout=input_dropout)
-        self.dropout = Dropout(dropout)
-        width = hidden_channels * (2 ** (num_layers + 1) - 1)
+        super().__init__(num_layers=num_layers, input_dropout=input_dropout, **common)
+        self.relu = relu
+        self.input = FeatureLinear(in_channels, self.width, bias=False, dropout=input_dropout)
+        self.dropout = Dropout(self.rate)
+        width = self.width * (2 ** (num_layers + 1) - 1)
         self.classifier = nn.Linear(width, out_channels, bias=False)
         nn.init.xavier_uniform_(self.classifier.weight)
 
@@ -163,7 +161,7 @@ class H2GCN(GraphModel):
         if not (self.training and self.dropout.active):
             return self._classify_first(first, graph)
         parts = of_round = [first]
-        for _ in range(self.num_layers):
+        for _ in range(self.depth):
             of_round = [step @ part for step in graph for part in of_round]
             parts = parts + of_round
         weights = self.classifier.weight.chunk(len(parts), dim=1)
@@ -191,5 +189,5 @@ class H2GCN(GraphModel):
         weights = self.classifier.weight.unflatten(1, (-1, first.shape[-1]))  # [classes, parts, .]
         parts = F.linear(first, weights.transpose(0, 1).flatten(0, 1))
         classified = parts.unflatten(-1, (weights.shape[1], -1)).unbind(-2)
-        rounds = [classified[2**k - 1 : 2 ** (k + 1) - 1] for k in range(self.num_layers + 1)]
+        rounds = [classified[2**k - 1 : 2 ** (k + 1) - 1] for k in range(self.depth + 1)]
         return torch.stack([collected(of_round) for of_round in rounds]).sum(0)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.networks.base import Backbone, Features, GraphModel
+from memohop.networks.base import Backbone, Features, LayeredModel
 from memohop.nn import Dropout, Graph, linear_map
 
 
-class JumpingStack(GraphModel):
+class JumpingStack(LayeredModel):
     r"""A classifier on all layers, including one that does not use the graph.
 
     .. math::
@@ -28,23 +30,14 @@ class JumpingStack(GraphModel):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        backbone: Backbone,
-        hidden_channels: int = 64,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        input_dropout: float = 0.5,
-        **policies: str,
+        self, in_channels: int, out_channels: int, *, backbone: Backbone, **common: Any
     ) -> None:
-        super().__init__(**policies)
+        super().__init__(**common)
         self.backbone = backbone
-        self.input = linear_map(in_channels, hidden_channels, features=True, dropout=input_dropout)
-        self.convs = nn.ModuleList(backbone.between(hidden_channels, num_layers))
-        self.dropout = Dropout(dropout)
-        self.classifier = linear_map(hidden_channels * (num_layers + 1), out_channels)
+        self.input = linear_map(in_channels, self.width, features=True, dropout=self.input_rate)
+        self.convs = nn.ModuleList(backbone.between(self.width, self.depth))
+        self.dropout = Dropout(self.rate)
+        self.classifier = linear_map(self.width * (self.depth + 1), out_channels)
 
     def forward(self, x: Features, graph: Graph) -> Tensor:
         """Logits ``[N, out_channels]``."""

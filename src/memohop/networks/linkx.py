@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import UsageError, whole_number
-from memohop.networks.base import Features, GraphModel
+from memohop.networks.base import Features, LayeredModel
 from memohop.nn import BatchNorm, Dropout, FeatureLinear, Graph
 
 
 class AdjacencyLinear(nn.Module):
-    r"""A linear map of the rows of the adjacency matrix: :math:`\mathbf{A}\mathbf{W} + \mathbf{b}`.
-
-    Args:
-        num_nodes: number of nodes, and of rows of the weight.
-        out_channels: width of the result.
-        bias: whether to add a learned vector.
-    """
+    r"""A linear map of the adjacency matrix's rows: :math:`\mathbf{A}\mathbf{W} + \mathbf{b}`."""
 
     bias: Tensor | None
 
@@ -36,11 +31,9 @@ class AdjacencyLinear(nn.Module):
 
 
 class LaterLayers(nn.Module):
-    r"""The later layers of a perceptron: ReLU, batch norm, dropout, linear map, and so on.
+    """The later layers of a perceptron: ReLU, batch norm, dropout, linear map, and so on.
 
-    Args:
-        widths: of the results of the first map and of each later one.
-        dropout: rate of dropout, or None for no dropout.
+    ``widths`` are those of the results of the first map and of each later one.
     """
 
     def __init__(self, widths: list[int], *, dropout: float | None = None) -> None:
@@ -56,7 +49,7 @@ class LaterLayers(nn.Module):
         return hidden
 
 
-class LINKX(GraphModel):
+class LINKX(LayeredModel):
     r"""A perceptron on features and neighbour lists, without message passing.
 
     From `"Large Scale Learning on Non-Homophilous Graphs" <https://arxiv.org/abs/2110.14446>`_
@@ -80,7 +73,7 @@ class LINKX(GraphModel):
         dropout: rate of dropout between the last layers.
     """
 
-    policies = GraphModel.policies | {"self_loops": "keep", "norm": "none"}
+    policies = LayeredModel.policies | {"self_loops": "keep", "norm": "none"}
     per_node = ("neighbours.weight",)
 
     def __init__(
@@ -89,26 +82,23 @@ class LINKX(GraphModel):
         out_channels: int,
         *,
         num_nodes: int,
-        hidden_channels: int = 64,
-        num_layers: int = 2,
         edge_layers: int = 1,
         node_layers: int = 1,
-        dropout: float = 0.5,
         input_dropout: float = 0.0,
-        **policies: str,
+        **common: Any,
     ) -> None:
-        super().__init__(**policies)
+        super().__init__(input_dropout=input_dropout, **common)
         edge_layers = whole_number("edge_layers", edge_layers, least=1)
         node_layers = whole_number("node_layers", node_layers, least=1)
         self.num_nodes = whole_number("num_nodes", num_nodes, least=1)
-        self.neighbours = AdjacencyLinear(num_nodes, hidden_channels)
-        self.features = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
-        self.later_neighbours = LaterLayers([hidden_channels] * edge_layers)
-        self.later_features = LaterLayers([hidden_channels] * node_layers)
-        self.combine = nn.Linear(2 * hidden_channels, hidden_channels)
-        widths = [hidden_channels] * (num_layers - 1) + [out_channels]
-        self.decide = nn.Linear(hidden_channels, widths[0])
-        self.later = LaterLayers(widths, dropout=dropout)
+        self.neighbours = AdjacencyLinear(num_nodes, self.width)
+        self.features = FeatureLinear(in_channels, self.width, dropout=input_dropout)
+        self.later_neighbours = LaterLayers([self.width] * edge_layers)
+        self.later_features = LaterLayers([self.width] * node_layers)
+        self.combine = nn.Linear(2 * self.width, self.width)
+        widths = [self.width] * (self.depth - 1) + [out_channels]
+        self.decide = nn.Linear(self.width, widths[0])
+        self.later = LaterLayers(widths, dropout=self.rate)
 
     def prepare(self, edge_index: Tensor, num_nodes: int, weights: Tensor | None = None) -> Graph:
         """The graph, if it has as many nodes as the network was built for."""

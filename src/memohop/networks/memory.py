@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from memohop.errors import UsageError, check_choice
 from memohop.networks._released import start_as_released
-from memohop.networks.base import Backbone, Features, GraphModel
+from memohop.networks.base import Backbone, Features, LayeredModel
 from memohop.networks.linkx import AdjacencyLinear
 from memohop.nn import (
     FORMS,
@@ -44,7 +44,7 @@ class Round(NamedTuple):
     gates: Gates | None
 
 
-class MemoryNetwork(GraphModel):
+class MemoryNetwork(LayeredModel):
     r"""Memory-based message passing between a linear input layer and a linear classifier.
 
     .. math::
@@ -97,7 +97,7 @@ class MemoryNetwork(GraphModel):
         label_rate: share of the training labels that are put in during training, between 0 and 1.
         address: ``"none"``, or ``"rows"`` for learned rows of the adjacency matrix.
         num_nodes: number of nodes of the graph, which ``address="rows"`` needs.
-        **policies: see :class:`GraphModel`. Self-loops are removed by default: a node keeps its
+        **common: see :class:`NodeModel`. Self-loops are removed by default: a node keeps its
             own state through the gates.
 
     Example:
@@ -110,7 +110,7 @@ class MemoryNetwork(GraphModel):
         torch.Size([2, 3, 3])
     """
 
-    policies = GraphModel.policies | {"self_loops": "remove", "norm": "row"}
+    policies = LayeredModel.policies | {"self_loops": "remove", "norm": "row"}
     recomputes = False
     added_options: ClassVar[Mapping[str, Any]] = {
         "labels": "none",
@@ -125,10 +125,6 @@ class MemoryNetwork(GraphModel):
         out_channels: int,
         *,
         backbone: Backbone,
-        hidden_channels: int = 64,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        input_dropout: float = 0.5,
         classifier_dropout: bool = False,
         memory_dropout: bool = False,
         gate: str = "linear",
@@ -143,9 +139,9 @@ class MemoryNetwork(GraphModel):
         label_rate: float = 0.5,
         address: str = "none",
         num_nodes: int | None = None,
-        **policies: str,
+        **common: Any,
     ) -> None:
-        super().__init__(**policies)
+        super().__init__(**common)
         check_choice("gate_sharing", gate_sharing, ("shared", "layer"))
         check_choice("message_norm", message_norm, ("none", "layer"))
         check_choice("readout", readout, ("last", "jumping"))
@@ -160,36 +156,36 @@ class MemoryNetwork(GraphModel):
             )
         self.backbone, self.readout, self.decoupling = backbone, readout, decoupling
         self.penalty_is_summed = decoupling == "paper"
-        self.input = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
+        self.input = FeatureLinear(in_channels, self.width, dropout=self.input_rate)
         gates = [
-            MemoryGate(hidden_channels, kind=gate, per=per, dropout=dropout)
-            for _ in range(1 if gate_sharing == "shared" else num_layers)
+            MemoryGate(self.width, kind=gate, per=per, dropout=self.rate)
+            for _ in range(1 if gate_sharing == "shared" else self.depth)
         ]
         self.rounds = nn.ModuleList()
-        convs = backbone.between(hidden_channels, num_layers)
+        convs = backbone.between(self.width, self.depth)
         for conv, own_gate in zip(convs, cycle(gates), strict=False):
             if message_norm == "layer":
-                conv = Normalised(conv, hidden_channels)
-            self.rounds.append(MMP(conv, hidden_channels, gate=own_gate, memory_from=memory_from))
-        self.memory_dropout = Dropout(dropout) if memory_dropout else nn.Identity()
-        self.dropout = Dropout(dropout) if classifier_dropout else nn.Identity()
-        width = hidden_channels * (num_layers + 1 if readout == "jumping" else 1)
-        self.classifier = nn.Linear(width, out_channels)
+                conv = Normalised(conv, self.width)
+            self.rounds.append(MMP(conv, self.width, gate=own_gate, memory_from=memory_from))
+        self.memory_dropout = Dropout(self.rate) if memory_dropout else nn.Identity()
+        self.dropout = Dropout(self.rate) if classifier_dropout else nn.Identity()
+        parts = self.depth + 1 if readout == "jumping" else 1
+        self.classifier = nn.Linear(parts * self.width, out_channels)
         nn.init.xavier_uniform_(self.classifier.weight)
         nn.init.zeros_(self.classifier.bias)
         if init == "released":
             start_as_released((self.input, self.classifier), gates, convs)
         self.label_map: nn.Linear | None = None  # E, transposed
-        self.address: Address | None = None  # R
+        self.address: AdjacencyLinear | None = None  # R
         if labels == "memory":
             self.label_rate = label_rate
-            self.label_map = nn.Linear(out_channels, hidden_channels, bias=False)
+            self.label_map = nn.Linear(out_channels, self.width, bias=False)
             nn.init.xavier_uniform_(self.label_map.weight)
             self.register_buffer("known", torch.empty(0, out_channels), persistent=False)
         if address == "rows":
             if num_nodes is None:
                 raise UsageError("address='rows' needs weights for each node: pass num_nodes")
-            self.address = Address(num_nodes, hidden_channels, bias=False)
+            self.address = AdjacencyLinear(num_nodes, self.width, bias=False)
             self.per_node = ("address.weight",)
 
     def know(self, labels: Tensor) -> None:
@@ -262,7 +258,7 @@ class MemoryNetwork(GraphModel):
         Each is computed when it is asked for.
         """
         self._check_nodes(x.shape[0])
-        collected = None if self.address is None else self.address(graph)
+        collected = None if self.address is None else self.address(graph.counts)
         hidden, memory = self._compute(self._begin, x, collected)
         yield Round(hidden, memory, None)
         beside = self.backbone.beside(hidden)
@@ -319,21 +315,8 @@ class MemoryNetwork(GraphModel):
         return self.training and self.penalised
 
 
-class Address(AdjacencyLinear):
-    r"""Learned rows of the adjacency matrix: :math:`\mathbf{A}\mathbf{R}`, not normalised."""
-
-    def forward(self, graph: Graph) -> Tensor:
-        """What each node collects, ``[N, channels]``."""
-        return super().forward(graph.counts)
-
-
 class Normalised(nn.Module):
-    """A convolution followed by layer normalisation.
-
-    Args:
-        conv: the convolution.
-        channels: its output width.
-    """
+    """A convolution followed by layer normalisation."""
 
     def __init__(self, conv: nn.Module, channels: int) -> None:
         super().__init__()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
-from memohop.networks.base import Features, GraphModel
+from memohop.networks.base import Features, LayeredModel
 from memohop.nn import BatchNorm, Dropout, FeatureLinear, Graph, SparseFeatures, weighted_product
 
 _POWERS = 3  # 0, 1 and 2
@@ -33,7 +35,7 @@ class UnitFeatureLinear(FeatureLinear):
         return weighted_product((values / length)[None], self.weight[None], pattern).squeeze(0)
 
 
-class MixHop(GraphModel):
+class MixHop(LayeredModel):
     r"""Layers of three maps side by side: of the node, of one step and of two steps away.
 
     From `"MixHop: Higher-Order Graph Convolutional Architectures via Sparsified Neighborhood
@@ -72,33 +74,30 @@ class MixHop(GraphModel):
         in_channels: int,
         out_channels: int,
         *,
-        hidden_channels: int = 64,
-        num_layers: int = 2,
         dropout: float = 0.9,
         input_dropout: float = 0.7,
         unit_features: bool = True,
-        **policies: str,
+        **common: Any,
     ) -> None:
-        super().__init__(**policies)
-        if hidden_channels < _POWERS:
+        super().__init__(dropout=dropout, input_dropout=input_dropout, **common)
+        if self.width < _POWERS:
             raise UsageError(
-                f"hidden_channels={hidden_channels} is divided among {_POWERS} powers of the "
-                f"graph; give at least {_POWERS}"
+                f"hidden_channels={self.width} is divided among {_POWERS} powers of the graph; "
+                f"give at least {_POWERS}"
             )
-        each = round(hidden_channels / _POWERS)
-        hidden = [each, each, hidden_channels - 2 * each]
-        self.widths = [hidden] * (num_layers - 1) + [[out_channels] * _POWERS]
+        each = round(self.width / _POWERS)
+        hidden = [each, each, self.width - 2 * each]
+        self.widths = [hidden] * (self.depth - 1) + [[out_channels] * _POWERS]
         kind = UnitFeatureLinear if unit_features else FeatureLinear
         first = kind(in_channels, sum(self.widths[0]), bias=False, dropout=input_dropout)
         _start(first.weight, self.widths[0], dim=1)
         self.linears = nn.ModuleList([first])
         for widths in self.widths[1:]:
-            linear = nn.Linear(hidden_channels, sum(widths), bias=False)
+            linear = nn.Linear(self.width, sum(widths), bias=False)
             _start(linear.weight, widths, dim=0)
             self.linears.append(linear)
         self.norms = nn.ModuleList(
-            BatchNorm(hidden_channels, scale=False, running=False, epsilon=1e-3)
-            for _ in self.widths[1:]
+            BatchNorm(self.width, scale=False, running=False, epsilon=1e-3) for _ in self.widths[1:]
         )
         self.dropout = Dropout(dropout)
         self.scores = nn.Parameter(torch.zeros(_POWERS))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from itertools import cycle
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import UsageError, check_choice, whole_number
-from memohop.networks.base import Features, GraphModel
+from memohop.networks.base import Features, LayeredModel
 from memohop.nn import Dropout, FeatureLinear, Graph
 
 
-class OrderedGNN(GraphModel):
+class OrderedGNN(LayeredModel):
     r"""In each round, a node closes more of its channels to the messages that it receives.
 
     From `"Ordered GNN: Ordering Message Passing to Deal with Heterophily and Over-smoothing"
@@ -39,34 +40,31 @@ class OrderedGNN(GraphModel):
         dropout: rate of dropout before each round.
     """
 
-    policies = GraphModel.policies | {"self_loops": "remove", "norm": "row"}
+    policies = LayeredModel.policies | {"self_loops": "remove", "norm": "row"}
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
         *,
-        hidden_channels: int = 64,
         num_layers: int = 8,
         chunks: int = 16,
         gate_sharing: str = "layer",
-        dropout: float = 0.5,
-        input_dropout: float = 0.5,
-        **policies: str,
+        **common: Any,
     ) -> None:
-        super().__init__(**policies)
+        super().__init__(num_layers=num_layers, **common)
         check_choice("gate_sharing", gate_sharing, ("layer", "shared"))
-        if hidden_channels % whole_number("chunks", chunks, least=1):
-            raise UsageError(f"chunks={chunks} must divide the width {hidden_channels}")
-        self.input = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
+        if self.width % whole_number("chunks", chunks, least=1):
+            raise UsageError(f"chunks={chunks} must divide the width {self.width}")
+        self.input = FeatureLinear(in_channels, self.width, dropout=self.input_rate)
         self.gates = nn.ModuleList(
-            nn.Linear(2 * hidden_channels, chunks)
+            nn.Linear(2 * self.width, chunks)
             for _ in range(num_layers if gate_sharing == "layer" else 1)
         )
-        self.norms = nn.ModuleList(nn.LayerNorm(hidden_channels) for _ in range(num_layers + 1))
-        self.dropout = Dropout(dropout)
-        self.classifier = nn.Linear(hidden_channels, out_channels)
-        self.repeats = hidden_channels // chunks
+        self.norms = nn.ModuleList(nn.LayerNorm(self.width) for _ in range(num_layers + 1))
+        self.dropout = Dropout(self.rate)
+        self.classifier = nn.Linear(self.width, out_channels)
+        self.repeats = self.width // chunks
 
     def forward(self, x: Features, graph: Graph) -> Tensor:
         """Logits ``[N, out_channels]``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -42,13 +42,13 @@ class Entry:
 
     def options(self) -> dict[str, Any]:
         """Every option of the model with its default."""
-        known = dict(_keyword_defaults(self.network))
+        known = {**self.network.policies, **_keyword_defaults(self.network)}
         for filled_in in ("backbone", "num_nodes"):
             known.pop(filled_in, None)
         if self.backbone is not None:
             layer = _keyword_defaults(self.backbone.layer)
             known |= {name: layer[name] for name in self.backbone.options}
-        return {**self.network.policies, **known, **self.defaults}
+        return {**known, **self.defaults}
 
 
 def _with_plugins(
@@ -171,9 +171,14 @@ def build(
 
 
 @cache
-def _keyword_defaults(function: Callable[..., Any]) -> Mapping[str, Any]:
-    return {
-        name: parameter.default
-        for name, parameter in inspect.signature(function).parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-    }
+def _keyword_defaults(kind: type) -> Mapping[str, Any]:
+    """The keyword arguments of a class, and of the classes that it hands others on to."""
+    defaults: dict[str, Any] = {}
+    for base in kind.__mro__:
+        if "__init__" in vars(base):
+            parameters = inspect.signature(vars(base)["__init__"]).parameters.values()
+            own = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+            defaults = own | defaults
+            if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+                break
+    return defaults

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor, nn
 
-from memohop.networks.base import Backbone, Features, GraphModel
+from memohop.networks.base import Backbone, Features, LayeredModel
 from memohop.nn import Dropout, Graph, ReweightedGraph
 
 
@@ -14,9 +16,6 @@ class DropEdge(nn.Module):
     All layers use the same draw in a forward pass. Arcs are dropped independently with the given
     probability; the authors' code keeps an exact number of arcs instead. Evaluation uses the
     whole graph.
-
-    Args:
-        rate: the probability that an arc is dropped.
     """
 
     def __init__(self, rate: float) -> None:
@@ -29,7 +28,7 @@ class DropEdge(nn.Module):
         return graph if mask is None else graph.reweighted((mask > 0).to(mask.dtype))
 
 
-class Stack(GraphModel):
+class Stack(LayeredModel):
     r"""Convolutions one after the other, from the features to the logits.
 
     .. math::
@@ -47,19 +46,15 @@ class Stack(GraphModel):
         out_channels: int,
         *,
         backbone: Backbone,
-        hidden_channels: int = 64,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        input_dropout: float = 0.5,
         edge_dropout: float = 0.0,
-        **policies: str,
+        **common: Any,
     ) -> None:
-        super().__init__(**policies)
-        widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
+        super().__init__(**common)
+        widths = [in_channels, *[self.width] * (self.depth - 1), out_channels]
         self.drop_edge = DropEdge(edge_dropout)
-        self.dropout = Dropout(dropout)
+        self.dropout = Dropout(self.rate)
         self.activation = backbone.activation
-        self.convs = nn.ModuleList(backbone.from_features(widths, input_dropout=input_dropout))
+        self.convs = nn.ModuleList(backbone.from_features(widths, input_dropout=self.input_rate))
 
     def forward(self, x: Features, graph: Graph) -> Tensor:
         """Logits ``[N, out_channels]``."""
