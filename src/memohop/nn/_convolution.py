@@ -7,7 +7,7 @@ wider map: the input is read, and dropped out, once.
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +21,7 @@ Hidden = Tensor | SparseFeatures
 Arcs = Graph | ReweightedGraph
 
 
-class _Convolution(nn.Module):
+class Convolution(nn.Module):
     """Linear maps of the input, ``parts`` of them side by side, and a bias."""
 
     parts: ClassVar[int] = 1
@@ -37,16 +37,17 @@ class _Convolution(nn.Module):
     ) -> None:
         super().__init__()
         self.linear = linear_map(
-            in_channels,
-            out_channels,
-            features=features,
-            dropout=input_dropout,
-            parts=self.parts,
+            in_channels, out_channels, features=features, dropout=input_dropout, parts=self.parts
         )
-        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+        self.bias = zeros(out_channels) if bias else None
 
 
-class GraphConv(_Convolution):
+def zeros(width: int) -> nn.Parameter:
+    """A bias before training."""
+    return nn.Parameter(torch.zeros(width))
+
+
+class GraphConv(Convolution):
     r"""A convolution without activation: :math:`\mathbf{A}\mathbf{H}\mathbf{W} + \mathbf{b}`.
 
     With a symmetric graph and self-loops this is Kipf and Welling's GCN layer; with a row-wise
@@ -73,7 +74,7 @@ class GraphConv(_Convolution):
         return graph.propagate(self.linear(hidden), self.bias)
 
 
-class SageConv(_Convolution):
+class SageConv(Convolution):
     r"""GraphSAGE's layer (Hamilton et al., 2017).
 
     .. math::
@@ -100,7 +101,7 @@ class SageConv(_Convolution):
         return own + graph.propagate(neighbours, self.bias)
 
 
-class IsomorphismConv(nn.Module):
+class IsomorphismConv(Convolution):
     r"""The layer of graph isomorphism networks, GIN (Xu et al., 2019).
 
     .. math::
@@ -109,8 +110,8 @@ class IsomorphismConv(nn.Module):
 
     with a learned :math:`\epsilon` and :math:`\mathbf{A}` the sum over the neighbours:
     ``norm="none"`` without self-loops. The first map is applied before the product, which gives
-    the same result.
-    It is as wide as the output in a layer on features, and as the input in later ones.
+    the same result. It is as wide as the output in a layer on features, and as the input in later
+    ones.
 
     Args:
         in_channels, out_channels, bias, features, input_dropout: as for :class:`GraphConv`.
@@ -130,14 +131,13 @@ class IsomorphismConv(nn.Module):
         *,
         bias: bool = True,
         features: bool = False,
-        input_dropout: float = 0.0,
+        **common: Any,
     ) -> None:
-        super().__init__()
         width = out_channels if features else in_channels
-        self.linear = linear_map(in_channels, width, features=features, dropout=input_dropout)
-        self.inner_bias = nn.Parameter(torch.zeros(width)) if bias else None
+        super().__init__(in_channels, width, bias=False, features=features, **common)
+        self.inner_bias = zeros(width) if bias else None
         self.second = linear_map(width, out_channels)
-        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+        self.bias = zeros(out_channels) if bias else None
         self.epsilon = nn.Parameter(torch.zeros(()))
 
     def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
@@ -148,7 +148,7 @@ class IsomorphismConv(nn.Module):
         return second if self.bias is None else second + self.bias
 
 
-class DirectedConv(_Convolution):
+class DirectedConv(Convolution):
     r"""Separate maps for out- and in-neighbours: the layer of Dir-GCN (Rossi et al., 2023).
 
     .. math::
@@ -173,18 +173,9 @@ class DirectedConv(_Convolution):
     parts = 2
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        alpha: float = 0.5,
-        bias: bool = True,
-        features: bool = False,
-        input_dropout: float = 0.0,
+        self, in_channels: int, out_channels: int, *, alpha: float = 0.5, **common: Any
     ) -> None:
-        super().__init__(
-            in_channels, out_channels, bias=bias, features=features, input_dropout=input_dropout
-        )
+        super().__init__(in_channels, out_channels, **common)
         self.alpha = real_number("alpha", alpha, least=0, most=1)
 
     def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from memohop.errors import UsageError
+from memohop.errors import check_choice
 from memohop.nn._part import mean_for_loss, sum_for_loss
 
 FORMS = ("mean", "paper", "official")
@@ -38,8 +40,7 @@ def decoupling_loss(hidden: Tensor, memory: Tensor, *, form: str = "mean") -> Te
         >>> memohop.decoupling_loss(hidden, -hidden)
         tensor(1.)
     """
-    if form not in FORMS:
-        raise UsageError(f"form must be one of {', '.join(FORMS)}, not {form!r}")
+    check_choice("form", form, FORMS)
     if hidden is memory:  # as in layer 0: the cosine of any vector with itself is 1
         hidden = memory = hidden.detach()
     cosine = _cosine(hidden, memory)
@@ -52,15 +53,10 @@ def decoupling_loss(hidden: Tensor, memory: Tensor, *, form: str = "mean") -> Te
 
 def network_decoupling_loss(pairs: list[tuple[Tensor, Tensor]], *, form: str) -> Tensor:
     """The loss over the layers 0 to L of a network, given their pairs in order."""
-    if form == "paper":
-        total: Tensor = sum(  # type: ignore[assignment]
-            decoupling_loss(hidden, memory, form=form) for hidden, memory in pairs
-        )
-        return total
-    later = [decoupling_loss(hidden, memory, form=form) for hidden, memory in pairs[1:]]
-    divisor = len(later) if form == "mean" else max(len(later) - 1, 1)
-    total = sum(later)  # type: ignore[assignment]
-    return total / divisor
+    counted = pairs if form == "paper" else pairs[1:]
+    total: Any = sum(decoupling_loss(hidden, memory, form=form) for hidden, memory in counted)
+    divisors = {"paper": 1, "mean": len(counted), "official": max(len(counted) - 1, 1)}
+    return total / divisors[form]
 
 
 def _cosine(hidden: Tensor, memory: Tensor) -> Tensor:

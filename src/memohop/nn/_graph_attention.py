@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
-from memohop.nn._convolution import Arcs, Hidden
+from memohop.nn._convolution import Arcs, Convolution, Hidden, zeros
 from memohop.nn._dropout import Dropout
-from memohop.nn._features import linear_map
 from memohop.nn._graph import ReweightedGraph
 from memohop.nn._ops.attention import attend, attend_dynamically
 from memohop.nn._ops.products import weighted_product
 
 
-class _AttentionLayer(nn.Module):
-    """The common part of both versions: linear maps, heads, vectors, and how heads collect.
+class _AttentionLayer(Convolution):
+    """The common part of both versions: heads, vectors that score arcs, and how heads collect."""
 
-    ``parts`` is the number of linear maps of the input; ``vectors`` names the learned vectors that
-    score arcs.
-    """
-
-    parts: ClassVar[int]
     vectors: ClassVar[tuple[str, ...]]
 
     def __init__(
@@ -37,22 +31,15 @@ class _AttentionLayer(nn.Module):
         value_dropout: float = 0.0,
         attention_dropout: float = 0.0,
         negative_slope: float = 0.2,
-        features: bool = False,
-        input_dropout: float = 0.0,
+        **common: Any,
     ) -> None:
-        super().__init__()
         if concat and out_channels % heads:
             raise UsageError(f"heads={heads} must divide the width {out_channels}")
-        self.heads, self.concat, self.negative_slope = heads, concat, negative_slope
-        self.width = out_channels // heads if concat else out_channels
-        self.linear = linear_map(
-            in_channels,
-            heads * self.width,
-            features=features,
-            dropout=input_dropout,
-            parts=self.parts,
-        )
-        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+        width = out_channels // heads if concat else out_channels
+        super().__init__(in_channels, heads * width, bias=False, **common)
+        self.bias = zeros(out_channels) if bias else None
+        self.heads, self.width, self.concat = heads, width, concat
+        self.negative_slope = negative_slope
         self.value_dropout = Dropout(value_dropout, role="value")
         self.attention_dropout = Dropout(attention_dropout, role="attention")
         for name in self.vectors:
