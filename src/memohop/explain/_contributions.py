@@ -41,8 +41,8 @@ standard deviations would change as well, which the shares ignore.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -57,6 +57,7 @@ from memohop.training.task import make_inputs
 
 Numbers: TypeAlias = NDArray[np.float64]
 Contributions: TypeAlias = dict[Feature, float]
+Key = TypeVar("Key", bound=Hashable)
 
 ANY_LABEL = Feature("labels", "some hops")
 ANY_ROW = Feature("rows", "")
@@ -71,15 +72,11 @@ _AT_ONCE = 500  # rows of columns that are taken at once
 
 
 def sizes(part: Any, inputs: Inputs, columns: Sequence[str]) -> Contributions:
-    """The mean absolute contribution of each feature, over nodes and classes.
+    """The mean absolute contribution of each feature of a part, over nodes and classes.
 
-    Contributions of trees and in networks take long to compute, so some nodes stand for all, or
-    fewer if there are very many trees, as with many classes.
-
-    Args:
-        part: A linear model, trees or a network.
-        inputs: The graph.
-        columns: The names of the columns of ``inputs.x``.
+    ``columns`` are the names of those of ``inputs.x``. Contributions of trees and in networks take
+    long to compute, so some nodes stand for all, or fewer if there are very many trees, as with
+    many classes.
     """
     if isinstance(part, Network):
         return _sizes_in_network(part, inputs, columns)
@@ -93,7 +90,7 @@ def sizes(part: Any, inputs: Inputs, columns: Sequence[str]) -> Contributions:
         for some in np.array_split(rows, -(-len(rows) // _TREES_AT_ONCE)):
             apart = _without_common(part.contributions(features[some]))
             means += np.abs(apart).mean(axis=2).sum(axis=0) / len(rows)
-    return _by_name(part.view.names(inputs, columns), means)
+    return summed(zip(part.view.names(inputs, columns), means, strict=True))
 
 
 def reasons(
@@ -101,13 +98,8 @@ def reasons(
 ) -> Contributions:
     """The contribution of each feature to the margin of two classes at a node, or to its number.
 
-    Args:
-        part: A linear model, trees or a network.
-        inputs: The graph.
-        columns: The names of the columns of ``inputs.x``.
-        index: The node.
-        margin: What each output counts: 1 for the class that a positive contribution supports, -1
-            for the class that it opposes, 0 for others; 1 for a number.
+    ``margin`` is what each output counts: 1 for the class that a positive contribution supports,
+    -1 for the class that it opposes, 0 for others; 1 for a number.
     """
     if isinstance(part, Network):
         return _reasons_of_network(part, inputs, columns, index, margin)
@@ -119,14 +111,14 @@ def reasons(
         logits = part.contributions(features[[index]])[0]
         if part.view.classes == 2:
             logits = np.hstack([-logits, logits]) / 2
-    return _by_name(part.view.names(inputs, columns), logits @ margin)
+    return summed(zip(part.view.names(inputs, columns), logits @ margin, strict=True))
 
 
-def _by_name(features: Sequence[Feature], values: Numbers) -> Contributions:
-    """The values of features, those of one name added up."""
-    total: Contributions = defaultdict(float)
-    for feature, value in zip(features, values, strict=True):
-        total[feature] += float(value)
+def summed(values: Iterable[tuple[Key, float]]) -> dict[Key, float]:
+    """The values of each name added up."""
+    total: dict[Key, float] = defaultdict(float)
+    for name, value in values:
+        total[name] += float(value)
     return total
 
 
@@ -169,16 +161,17 @@ def _sizes_in_network(part: Network, inputs: Inputs, columns: Sequence[str]) -> 
     outputs = _without_common(run.logits)
     if outputs.shape[1] > 1:
         outputs = outputs[:, often.argsort(descending=True, stable=True)[:_CLASSES]]
-    total: Contributions = defaultdict(float)
-    for output in outputs.unbind(1):
-        slopes = run.slopes(output.sum())
-        sums = sum(np.abs(block).sum(axis=0) for _, block in run.of_columns(slopes, rows))
-        for feature, size in zip(run.names, sums, strict=True):
-            total[feature] += float(size)
-        for feature, values in run.of_others(slopes):
-            total[feature] += float(np.abs(values[rows]).sum())
+
+    def absolute() -> Iterator[tuple[Feature, float]]:
+        for output in outputs.unbind(1):
+            slopes = run.slopes(output.sum())
+            sums = sum(np.abs(block).sum(axis=0) for _, block in run.of_columns(slopes, rows))
+            yield from zip(run.names, sums, strict=True)
+            for feature, values in run.of_others(slopes):
+                yield feature, np.abs(values[rows]).sum()
+
     count = len(rows) * outputs.shape[1]
-    return {feature: run.spread * size / count for feature, size in total.items()}
+    return {feature: run.spread * size / count for feature, size in summed(absolute()).items()}
 
 
 def _reasons_of_network(
@@ -189,22 +182,22 @@ def _reasons_of_network(
     of_maps = [slope.abs().sum(dim=1) for slope in slopes[: len(run.maps)]]
     reached = torch.stack(of_maps).sum(dim=0) > 0
     reached[index] = True
-    total: Contributions = defaultdict(float)
-    for rows, block in run.of_columns(slopes, reached.nonzero().flatten().numpy()):
-        own = rows == index
-        for feature, here, around in zip(
-            run.names, block[own].sum(axis=0), block[~own].sum(axis=0), strict=True
-        ):
-            source = "own" if feature.source == "network" else feature.source
-            total[Feature(source, feature.name)] += float(here)
-            total[Feature("around", feature.name)] += float(around)
-    for feature, values in run.of_others(slopes):
-        if feature == ANY_LABEL:
-            total[feature] += float(values.sum())
-            continue
-        for node in np.flatnonzero(values).tolist():
-            total[Feature("rows", f"{node}")] += float(values[node])
-    return {feature: run.spread * value for feature, value in total.items()}
+
+    def named() -> Iterator[tuple[Feature, float]]:
+        for rows, block in run.of_columns(slopes, reached.nonzero().flatten().numpy()):
+            own = rows == index
+            sums = zip(run.names, block[own].sum(axis=0), block[~own].sum(axis=0), strict=True)
+            for (source, name), here, around in sums:
+                yield Feature("own" if source == "network" else source, name), here
+                yield Feature("around", name), around
+        for feature, values in run.of_others(slopes):
+            if feature == ANY_LABEL:
+                yield feature, values.sum()
+            else:
+                for node in np.flatnonzero(values).tolist():
+                    yield Feature("rows", f"{node}"), values[node]
+
+    return {feature: run.spread * value for feature, value in summed(named()).items()}
 
 
 class _ForwardPass:
@@ -276,12 +269,8 @@ def memory_shares(
 ) -> NDArray[np.float32]:
     """The share of each node's memory in the margin of two classes at a node, or in its number.
 
-    Args:
-        network: A network of graph convolutions, in evaluation mode.
-        x: The features as it takes them.
-        graph: The graph as it takes it.
-        index: The node.
-        margin: As in :func:`reasons`.
+    The network, in evaluation mode, is one of graph convolutions; ``margin`` is as in
+    :func:`reasons`.
     """
     with torch.no_grad():
         begun, *rounds = network.pass_messages(x, graph)

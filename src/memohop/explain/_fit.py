@@ -13,6 +13,7 @@ import torch
 
 from memohop.data.tables import names_of
 from memohop.explain._contributions import sizes as sizes_in
+from memohop.explain._contributions import summed
 from memohop.explain.gates import GateReadout, gate_readout
 from memohop.explain.node import (
     NEIGHBOURS,
@@ -128,24 +129,23 @@ def explain_fit(
     def look() -> None:
         progress(min(next(done) / steps, 1.0))
 
-    parts, total = [], defaultdict[Feature, float](float)
+    parts, sizes = [], list[tuple[Feature, float]]()
     for component in components:
-        sizes = _sizes_in(component, graph, list(names))
-        for feature, size in sizes.items():
-            total[feature] += size
-        named = [column.name for column in _columns(sizes, names) if column.share > 0]
+        of_part = _sizes_in(component, graph, list(names))
+        sizes += of_part.items()
+        named = [column.name for column in _columns(of_part, names) if column.share > 0]
         leading = [name for name in named if name != _COMBINED][:_LEADING]
         parts.append(ExplainedPart(component.setting, component.weight, tuple(leading)))
         look()
+    total = summed(sizes)
     whole = sum(total.values()) or 1.0
-    sources: dict[str, float] = defaultdict(float)
-    for feature, size in total.items():
-        sources[feature.source] += size / whole
+    shares = {feature: size / whole for feature, size in total.items()}
+    sources = summed((feature.source, share) for feature, share in shares.items())
     memory = [component for component in components if has_memory(component)]
     return FitExplanation(
         report=estimator.report_,
         sources=dict(sorted(sources.items(), key=lambda item: -item[1])),
-        columns=_columns({feature: size / whole for feature, size in total.items()}, names),
+        columns=_columns(shares, names),
         parts=tuple(parts),
         gates=_gates(graph, memory) if memory else None,
         gates_weight=sum(component.weight for component in memory),
@@ -165,14 +165,14 @@ def _feature_names(estimator: GraphEstimator, graph: Inputs) -> dict[str, str]:
 
 def _sizes_in(component: Component, graph: Inputs, columns: list[str]) -> dict[Feature, float]:
     """The mean contribution of every feature of a part, times its weight."""
-    total: dict[Feature, float] = defaultdict(float)
     models = component.models
     if isinstance(models[0], Network):  # they differ in the nodes they saw: one stands for all
         models = models[:1]
-    for model in models:
-        for feature, size in sizes_in(model, graph, columns).items():
-            total[feature] += size * component.weight / len(models)
-    return total
+    return summed(
+        (feature, size * component.weight / len(models))
+        for model in models
+        for feature, size in sizes_in(model, graph, columns).items()
+    )
 
 
 def _columns(
@@ -183,19 +183,15 @@ def _columns(
     for feature, size in sizes.items():
         if feature.source in _OF_COLUMNS:
             by_column[column_of.get(feature.name, _COMBINED)][feature] = size
-    columns = [_column_share(name, shares) for name, shares in by_column.items()]
+    columns = []
+    for name, shares in by_column.items():
+        by_feature = summed((feature.name, share) for feature, share in shares.items())
+        by_source = summed((str(feature.source), share) for feature, share in shares.items())
+        leading = max(by_feature, key=by_feature.__getitem__)
+        own, one_hop, two_hops, network = (by_source.get(source, 0.0) for source in _OF_COLUMNS)
+        share = sum(shares.values())
+        columns.append(ColumnShare(name, leading, own, one_hop, two_hops, network, share))
     return tuple(sorted(columns, key=lambda column: -column.share))
-
-
-def _column_share(name: str, shares: Mapping[Feature, float]) -> ColumnShare:
-    by_feature: dict[str, float] = defaultdict(float)
-    by_source: dict[str, float] = defaultdict(float)
-    for feature, share in shares.items():
-        by_feature[feature.name] += share
-        by_source[feature.source] += share
-    leading = max(by_feature, key=by_feature.__getitem__)
-    own, one_hop, two_hops, network = (by_source[source] for source in _OF_COLUMNS)
-    return ColumnShare(name, leading, own, one_hop, two_hops, network, sum(shares.values()))
 
 
 @torch.no_grad()

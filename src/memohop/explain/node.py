@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -12,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from memohop.errors import UsageError
-from memohop.explain._contributions import memory_shares, reasons
+from memohop.explain._contributions import memory_shares, reasons, summed
 from memohop.fit import Component, Feature, Inputs, Network
 from memohop.networks.memory import MemoryNetwork
 from memohop.pyg import Data
@@ -113,13 +112,17 @@ def node_reasons(
     first, *others = np.argsort(-said, kind="stable").tolist()
     margin = np.zeros(len(said))
     margin[first], margin[others[:1]] = 1, -1
-    total: dict[Feature, float] = defaultdict(float)
-    for component in components:
-        for model in component.models:
-            for feature, value in reasons(model, graph, names, index, margin).items():
-                if feature.source == "rows" and feature.name:
-                    feature = Feature("rows", str(ids[int(feature.name)]))
-                total[feature] += value * component.weight / len(component.models)
+
+    def named(feature: Feature) -> Feature:
+        source, node = feature
+        return Feature("rows", str(ids[int(node)])) if source == "rows" and node else feature
+
+    total = summed(
+        (named(feature), value * component.weight / len(component.models))
+        for component in components
+        for model in component.models
+        for feature, value in reasons(model, graph, names, index, margin).items()
+    )
 
     def label(node: int) -> Any:
         value = graph.y[node]
@@ -136,12 +139,10 @@ def node_reasons(
         without = estimator.model_.outputs(_apart(graph, index, other), np.array([index]))[0]
         effects[other] = float(said[first] - without[first])
         look()
-    memory = [component for component in components if has_memory(component)]
-    shares = np.full(graph.nodes, 0.0 if memory else np.nan)
-    for component in memory:
-        shares += component.weight * _mean_shares(component, graph, index, margin)
-    if memory:
-        shares /= sum(component.weight for component in memory)
+    shares = np.full(graph.nodes, np.nan)
+    if memory := [component for component in components if has_memory(component)]:
+        of_parts = [_mean_shares(component, graph, index, margin) for component in memory]
+        shares = np.average(of_parts, axis=0, weights=[component.weight for component in memory])
     neighbours = [
         NeighbourEffect(ids[j], label(j), effects.get(j, np.nan), float(shares[j]))
         for j in sorted(near.tolist())

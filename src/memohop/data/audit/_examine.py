@@ -43,7 +43,6 @@ from memohop.data.audit._measures import (
     duplicates,
     homophily,
     informativeness_of_a_neighbour,
-    link_keys,
     probe,
     twins,
 )
@@ -199,8 +198,8 @@ def audit(data: Data | OwnGraph, split: int = 0, *, probes: bool = True) -> Audi
     y, arcs = (tensor.cpu().numpy() for tensor in (data.y, data.edge_index))
     if (y < 0).all():
         raise UsageError("data.y has no label; an audit needs some")
-    train, val, test = _sets(data, split)
-    known = (y >= 0) & (train | val if "test_mask" in data else True)
+    sets = _sets(data, split)
+    known = (y >= 0) & (sets[0] | sets[1] if "test_mask" in data else True)
     sizes = np.bincount(y[y >= 0], minlength=len(names))
     known_sizes = np.bincount(y[known], minlength=len(sizes))
     names = names or tuple(str(number) for number in range(len(sizes)))
@@ -210,14 +209,7 @@ def audit(data: Data | OwnGraph, split: int = 0, *, probes: bool = True) -> Audi
     said = probe(x, links, y, known) if probes else {}
     scores = {name: way.score for name, way in said.items()}
     direction = best_direction({name: said[name] for name in links}) if said else "undirected"
-    keys, degree = link_keys(pointing), np.diff(pointing.indptr)
-    with_twin, with_close, agreement = twins(
-        keys, degree, y, train & (y >= 0), val & (y >= 0), test
-    )
-    informativeness = {
-        way: informativeness_of_a_neighbour(links.get(way, links["undirected"]), y)
-        for way in ("out", "in")
-    }
+    either = links["undirected"]
     return Audit(
         nodes=len(y),
         arcs=arcs.shape[1],
@@ -229,15 +221,15 @@ def audit(data: Data | OwnGraph, split: int = 0, *, probes: bool = True) -> Audi
         directed="out" in links,
         self_loops=int((arcs[0] == arcs[1]).sum()),
         multi_arcs=arcs.shape[1] - pointing.nnz,
-        isolated=int((np.diff(links["undirected"].indptr) == 0).sum()),
+        isolated=int((np.diff(either.indptr) == 0).sum()),
         small_classes=tuple(
             name for name, size in zip(names, known_sizes, strict=True) if 0 < size < FOLDS
         ),
-        duplicates=duplicates(keys, x),
-        **homophily(links["undirected"], y)._asdict(),
-        known_homophily=homophily(links["undirected"], np.where(known, y, -1)).adjusted_homophily,
-        informativeness_out=informativeness["out"],
-        informativeness_in=informativeness["in"],
+        duplicates=duplicates(pointing, x),
+        **homophily(either, y)._asdict(),
+        known_homophily=homophily(either, np.where(known, y, -1)).adjusted_homophily,
+        informativeness_out=informativeness_of_a_neighbour(links.get("out", either), y),
+        informativeness_in=informativeness_of_a_neighbour(links.get("in", either), y),
         features_say=scores.get("features"),
         out_say=scores.get("out"),
         in_say=scores.get("in"),
@@ -247,10 +239,8 @@ def audit(data: Data | OwnGraph, split: int = 0, *, probes: bool = True) -> Audi
         neighbours_error=said[direction].error if said else None,
         together_say=scores.get(f"features and {direction}"),
         split=split if "test_mask" in data else None,
-        test_nodes=int(test.sum()),
-        twins=with_twin,
-        close_twins=with_close,
-        twin_agreement=agreement,
+        test_nodes=int(sets[2].sum()),
+        **twins(pointing, y, sets),
     )
 
 

@@ -41,7 +41,7 @@ most 10000 nodes are used, drawn at random, to keep large graphs quick.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -70,23 +70,21 @@ Folds: TypeAlias = list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 class Homophily(NamedTuple):
     """The five measures; None where a measure is not defined, as in a graph without edges."""
 
-    edge_homophily: float | None
-    node_homophily: float | None
-    class_homophily: float | None
-    adjusted_homophily: float | None
-    label_informativeness: float | None
+    edge_homophily: float | None = None
+    node_homophily: float | None = None
+    class_homophily: float | None = None
+    adjusted_homophily: float | None = None
+    label_informativeness: float | None = None
 
 
 def homophily(links: sparse.csr_array, y: NDArray[np.int64]) -> Homophily:
-    """All measures.
+    """All measures, of a symmetric matrix of 0 and 1 with nothing on the diagonal.
 
-    Args:
-        links: A symmetric matrix of 0 and 1 with nothing on the diagonal.
-        y: The class of every node, negative if it is not known.
+    ``y`` has the class of every node, negative if it is not known.
     """
     source, target = _between_labelled(links, y)
     if not source.size:
-        return Homophily(None, None, None, None, None)
+        return Homophily()
     share = _shares(source, target, y)
     within, ends = share.diagonal(), share.sum(axis=1)
     sizes = np.bincount(y[y >= 0], minlength=len(share))
@@ -129,13 +127,9 @@ def informativeness_of_a_neighbour(links: sparse.csr_array, y: NDArray[np.int64]
 def homophily_bins(
     local: NDArray[np.float64],
 ) -> Iterator[tuple[float, float, NDArray[np.bool_]]]:
-    """Nodes of similar local homophily, in five bins of equal width; empty bins are left out.
+    """Begin and end of each of five equal bins of local homophily, and a mask of its nodes.
 
-    Args:
-        local: For each node the share of its neighbours that are of its class. NaN is in no bin.
-
-    Yields:
-        Begin and end of a bin, and a mask of its nodes; 1 is in the last bin.
+    1 is in the last bin, and NaN in none. Empty bins are left out.
     """
     number = np.minimum(np.floor(local * _BINS), _BINS - 1)
     for i in range(_BINS):
@@ -171,63 +165,54 @@ def _information(share: NDArray[np.float64]) -> float | None:
     return float((entropy + entr(columns).sum() - entr(share).sum()) / entropy)
 
 
-def link_keys(links: sparse.csr_array) -> NDArray[np.int64]:
-    """A number for each row, the same for rows with the same columns."""
-    columns = links.indices
-    return np.fromiter(
-        (hash(columns[start:end].tobytes()) for start, end in pairwise(links.indptr)),
-        np.int64,
-        links.shape[0],
-    )
+def row_keys(matrix: Any) -> NDArray[np.int64]:
+    """A number for each row of a dense or sparse matrix, the same for equal rows."""
+    if sparse.issparse(matrix):
+        rows = (
+            matrix.indices[start:end].tobytes() + matrix.data[start:end].tobytes()
+            for start, end in pairwise(matrix.indptr)
+        )
+    else:
+        rows = ((row + 0.0).tobytes() for row in matrix)  # -0 is 0
+    return np.fromiter(map(hash, rows), np.int64, matrix.shape[0])
 
 
 def twins(
-    keys: NDArray[np.int64],
-    degree: NDArray[np.int64],
-    y: NDArray[np.int64],
-    train: NDArray[np.bool_],
-    val: NDArray[np.bool_],
-    test: NDArray[np.bool_],
-) -> tuple[int, int, float | None]:
+    pointing: sparse.csr_array, y: NDArray[np.int64], sets: Sequence[NDArray[np.bool_]]
+) -> dict[str, Any]:
     """Test nodes with a twin in training, those with a close one, and how often twins agree.
 
     That is the share of a validation node's close twins in training that have its class, averaged
     over the validation nodes with such twins; None if there are none.
 
     Args:
-        keys: Those of :func:`link_keys`.
-        degree: How many nodes each node points to.
+        pointing: The nodes that each node points to, as a matrix of 0 and 1.
         y: The class of every node; that of a test node is not used.
-        train: The training nodes with a class.
-        val: The validation nodes with a class.
-        test: The test nodes.
+        sets: Masks of the training, validation and test nodes.
     """
-    groups = np.unique(keys, return_inverse=True)[1]
+    groups = np.unique(row_keys(pointing), return_inverse=True)[1]
+    train, val, test = sets[0] & (y >= 0), sets[1] & (y >= 0), sets[2]
     learnt = sparse.csr_array(
         (np.ones(int(train.sum())), (groups[train], y[train])),
         shape=(len(y), int(y.max()) + 1),
     )
     known = learnt.sum(axis=1)[groups]  # training nodes with the same links
-    with_twin, agreement = (degree > 0) & (known > 0), None
-    close = with_twin & (degree > 1)
+    degree = np.diff(pointing.indptr)
+    with_twin = (degree > 0) & (known > 0)
+    close, agreement = with_twin & (degree > 1), None
     if (val & close).any():
         own = groups[val & close], y[val & close]
         agreement = float((learnt[own] / known[val & close]).mean())
-    return int((test & with_twin).sum()), int((test & close).sum()), agreement
+    return {
+        "twins": int((test & with_twin).sum()),
+        "close_twins": int((test & close).sum()),
+        "twin_agreement": agreement,
+    }
 
 
-def duplicates(keys: NDArray[np.int64], x: Any) -> int:
+def duplicates(pointing: sparse.csr_array, x: Any) -> int:
     """How many nodes have the links and features of an earlier one."""
-    nodes = x.shape[0]
-    if sparse.issparse(x):
-        rows = (
-            x.indices[start:end].tobytes() + x.data[start:end].tobytes()
-            for start, end in pairwise(x.indptr)
-        )
-    else:
-        rows = ((row + 0.0).tobytes() for row in x)  # -0 is 0
-    features = np.fromiter(map(hash, rows), np.int64, nodes)
-    return nodes - len(distinct(keys ^ features))
+    return x.shape[0] - len(distinct(row_keys(pointing) ^ row_keys(x)))
 
 
 class Said(NamedTuple):
@@ -245,13 +230,7 @@ def probe(
 ) -> dict[str, Said]:
     """What ``features``, the neighbours in each direction, and ``features and`` those say.
 
-    Nothing if fewer than two classes have three usable nodes.
-
-    Args:
-        x: Features, a dense array or a ``csr_array``.
-        links: For each direction, the neighbours of each node as a matrix of 0 and 1.
-        y: The class of every node.
-        usable: The nodes with a class that may be used.
+    The classes are those of the usable nodes. Nothing if fewer than two have three of these.
     """
     sizes = np.bincount(y[usable], minlength=1)
     nodes = np.flatnonzero(usable)
