@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from memohop.data.audit import FOLDS
+from memohop.data.audit import FOLDS, HEARD
 from memohop.outputs import printable
 from memohop.report.environment import render
 from memohop.report.terminal import fact_table
@@ -20,24 +20,12 @@ _MODELS = {
     "gcn": "a network that averages a node and its neighbours",
     "gcn+mmp": "a network in which a node keeps its own state apart from its neighbours' messages",
 }
-_HEARD = {
-    "out": "the nodes that a node points to",
-    "in": "the nodes that point to a node",
-    "undirected": "all neighbours, whichever way the arc goes",
-}
 _SHOWN_CLASSES = 40
 
 
 def audit_row(audit: Audit, name: str) -> dict[str, Any]:
     """A flat object for JSON."""
-    advice = audit.advice
-    return {
-        "dataset": name,
-        **asdict(audit),
-        "model": advice.model,
-        "reasons": advice.reasons,
-        "distrust": advice.distrust,
-    }
+    return {"dataset": name} | asdict(audit) | asdict(audit.advice)
 
 
 def audit_sheet(audit: Audit, name: str) -> Table:
@@ -84,7 +72,7 @@ def audit_page(audit: Audit, name: str) -> str:
         audit=audit,
         advice=audit.advice,
         model=_MODELS[audit.advice.model],
-        heard=_HEARD,
+        heard=HEARD,
         classes=by_size[:_SHOWN_CLASSES],
         more_classes=by_size[_SHOWN_CLASSES:],
         labels=sum(audit.class_sizes),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memohop.report.chart import Chart, ChartAxis, Dot, Series
 from memohop.report.environment import render
@@ -13,9 +13,11 @@ from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
     from memohop.explain import FitExplanation
-    from memohop.explain.node import NodeReasons
+    from memohop.explain.node import NeighbourEffect, NodeReasons
     from memohop.fit import Feature, FitRecord, Reliability
     from memohop.training.metrics import Interval
+
+T = TypeVar("T")
 
 _COLUMNS = 20
 _REASONS = 12
@@ -54,10 +56,13 @@ def fit_page(explained: FitExplanation) -> str:
     return render(
         "fit.html",
         report=report,
+        parts=explained.parts,
+        gates=explained.gates,
+        gates_weight=explained.gates_weight,
+        node=node,
         metric=METRICS[report.metric],
         ends=_ENDS,
         questions=_QUESTIONS,
-        parts=explained.parts,
         in_a_line=_in_a_line,
         families_widest=_widest(row.behind for row in report.families),
         answers_widest=_widest(answer.gain for answer in report.answers),
@@ -73,9 +78,6 @@ def fit_page(explained: FitExplanation) -> str:
             kind for kind in _KINDS if any(getattr(column, kind) > 0 for column in columns)
         ],
         left_out=max(0, len(columns) - _COLUMNS),
-        gates=explained.gates,
-        gates_weight=explained.gates_weight,
-        node=node,
         reasons=node and _reasons(node),
         neighbours=node and _neighbours(node),
     )
@@ -130,8 +132,7 @@ def _reasons(node: NodeReasons) -> list[tuple[str, float, float]]:
     named = [(_words(feature), value) for feature, value in reasons[:_REASONS]]
     if rest := reasons[_REASONS:]:
         named.append((f"{len(rest)} more features", sum(value for _, value in rest)))
-    names, values = [name for name, _ in named], [value for _, value in named]
-    return list(zip(names, values, _lengths(values), strict=True))
+    return _with_bars(named)
 
 
 def _words(feature: Feature) -> str:
@@ -149,15 +150,14 @@ def _words(feature: Feature) -> str:
     return f"{name}, mean over {'its neighbours' if source == 'one hop' else 'two hops'}"
 
 
-def _neighbours(node: NodeReasons) -> list[tuple[Any, float, float]]:
+def _neighbours(node: NodeReasons) -> list[tuple[NeighbourEffect, float, float]]:
     """Each neighbour, what is drawn for it, and the length of its bar."""
     shown = node.neighbours[:_COLUMNS]
-    values = [row.effect if node.tried else row.memory for row in shown]
-    return list(zip(shown, values, _lengths(values), strict=True))
+    return _with_bars([(row, row.effect if node.tried else row.memory) for row in shown])
 
 
-def _lengths(values: Sequence[float]) -> list[float]:
-    """The lengths of bars, of which the longest is 1; NaN has none."""
-    sizes = [0.0 if math.isnan(value) else abs(value) for value in values]
+def _with_bars(rows: Sequence[tuple[T, float]]) -> list[tuple[T, float, float]]:
+    """Rows with the lengths of their bars, of which the longest is 1; NaN has none."""
+    sizes = [0.0 if math.isnan(value) else abs(value) for _, value in rows]
     most = max(sizes, default=0) or 1
-    return [size / most for size in sizes]
+    return [(*row, size / most) for row, size in zip(rows, sizes, strict=True)]

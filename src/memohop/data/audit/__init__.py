@@ -1,5 +1,6 @@
 """Examines a graph: what it is like, what predicts the labels, and what not to trust."""
 
+from memohop.data.audit._examine import HEARD as HEARD
 from memohop.data.audit._examine import Advice as Advice
 from memohop.data.audit._examine import Audit as Audit
 from memohop.data.audit._examine import audit as audit

@@ -53,6 +53,11 @@ from memohop.errors import UsageError, whole_number
 from memohop.outputs import first_few
 from memohop.pyg import Data
 
+HEARD = {  # in each direction
+    "out": "the nodes that a node points to",
+    "in": "the nodes that point to a node",
+    "undirected": "all neighbours, whichever way the arc goes",
+}
 _SOMETHING = 0.05
 _ALIKE = 0.3
 _MORE = 0.02
@@ -328,9 +333,8 @@ def _of_direction(audit: Audit) -> str:
         return "direction: none, every arc has its opposite"
     if audit.direction == "undirected":
         return "direction: undirected; no direction alone says clearly more"
-    whom = {"out": "the nodes that a node points to", "in": "the nodes that point to a node"}
     return (
-        f"direction: {audit.direction}; {whom[audit.direction]} say {audit.neighbours_say:.2f}, "
+        f"direction: {audit.direction}; {HEARD[audit.direction]} say {audit.neighbours_say:.2f}, "
         f"all neighbours {audit.undirected_say:.2f}"
     )
 

@@ -80,28 +80,23 @@ def _dtype(name: str, align: int = 0, copy: int = 0) -> np.dtype[Any]:
     return np.dtype(name, align=bool(align), copy=bool(copy))
 
 
-# Of an array, because the module of this function moves about.
-_RECONSTRUCT: Any = np.empty(0).__reduce__()[0]
-_ADMITTED: dict[tuple[str, str], Any] = {
-    ("numpy", "dtype"): _dtype,
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy.core.multiarray", "_reconstruct"): _RECONSTRUCT,
-    ("numpy._core.multiarray", "_reconstruct"): _RECONSTRUCT,
-    ("scipy.sparse.csr", "csr_matrix"): _SparseState,
-    ("scipy.sparse._csr", "csr_matrix"): _SparseState,
-    ("collections", "defaultdict"): collections.defaultdict,
-    ("__builtin__", "list"): list,
-    ("builtins", "list"): list,
+_ADMITTED: dict[str, Any] = {
+    "dtype": _dtype,
+    "ndarray": np.ndarray,
+    "_reconstruct": np.empty(0).__reduce__()[0],  # of an array: its module moves about
+    "csr_matrix": _SparseState,
+    "defaultdict": collections.defaultdict,
+    "list": list,
 }
 
 
 class _Unpickler(pickle.Unpickler):
-    """Admits the classes in the table under their old and new names, and nothing else."""
+    """Makes what is in the table, whatever module a pickle takes it from, and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _ADMITTED:
+        if name not in _ADMITTED:
             raise pickle.UnpicklingError(f"{module}.{name} does not belong in a dataset")
-        return _ADMITTED[module, name]
+        return _ADMITTED[name]
 
 
 def read_planetoid(folder: Path, name: str, *, splits: Sequence[Path] | None) -> Data:
