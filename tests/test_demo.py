@@ -63,7 +63,7 @@ def test_the_page_is_well_formed_and_has_every_number_and_loads_nothing(result):
         assert f"{cell.mean:.1f} ± {cell.std:.1f}" in text
     rows = [[*row] for row in root.iter("tr")][1:]
     assert [row[0].text for row in rows] == [f"{h:g}" for h in SMALL.homophilies]
-    for name, version in result.versions:
+    for name, version in result.versions.items():
         assert f"{name} {version}" in text
     assert "4 epochs" in text
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from memohop.pyg import Data
     from memohop.training import Result
 
+_PACKAGES = ("memohop", "torch", "torch_geometric", "numpy")
 _MOST_PROCESSES = 8  # each one holds its own copy of PyTorch
 
 Progress = Callable[[int, int], None]
@@ -95,7 +96,7 @@ class DemoResult:
     cells: tuple[DemoCell, ...]
     seconds: float
     processes: int
-    versions: tuple[tuple[str, str], ...]
+    versions: Mapping[str, str]
 
     @property
     def classes(self) -> int:
@@ -116,7 +117,7 @@ class DemoResult:
             | {name: round(getattr(cell, name), 4) for name in ("val", "mean", "std")}
             | protocol
             | self.settings.options(cell.model)
-            | {"version": dict(self.versions)["memohop"]}
+            | {"version": self.versions["memohop"]}
             for cell in self.cells
         ]
 
@@ -155,7 +156,8 @@ def run_demo(
         if progress is not None:
             progress(len(cells), len(tasks))
     ordered = [cells[h, model] for h in settings.homophilies for model in settings.models]
-    return DemoResult(settings, tuple(ordered), time.perf_counter() - start, processes, _versions())
+    versions = {name: version(name) for name in _PACKAGES} | {"Python": platform.python_version()}
+    return DemoResult(settings, tuple(ordered), time.perf_counter() - start, processes, versions)
 
 
 def _measure(settings: DemoSettings, task: tuple[float, str]) -> DemoCell:
@@ -195,8 +197,3 @@ def _gates(settings: DemoSettings, data: Data, results: list[Result]) -> NodeGro
             network.load_state_dict(result.state)
             gates.append(network.gates(data.x, graph).detach())
     return gate_readout(gates, data.edge_index, data.y.numpy()).overall()
-
-
-def _versions() -> tuple[tuple[str, str], ...]:
-    packages = ("memohop", "torch", "torch_geometric", "numpy")
-    return (*((name, version(name)) for name in packages), ("Python", platform.python_version()))

@@ -201,14 +201,11 @@ def _reasons_of_network(
 
 
 class _ForwardPass:
-    """A forward pass that can be taken backwards.
+    """A forward pass that can be taken backwards, from its ``logits``, ``[nodes, outputs]``.
 
-    Attributes:
-        logits: ``[nodes, outputs]``.
-        names: The meaning of each feature.
-        maps: The first linear maps with their results, ``[nodes, channels]``.
-        others: Known labels and rows of nodes, each ``[nodes, channels]``.
-        spread: The standard deviation of the numbers that it learned to predict; 1 for classes.
+    It leads to the first linear maps, each with its result, ``[nodes, channels]``, and to the
+    others: known labels and rows of nodes. The spread is the standard deviation of the numbers that
+    the network learned to predict, 1 for classes.
     """
 
     def __init__(self, part: Network, inputs: Inputs, columns: Sequence[str]) -> None:

@@ -27,11 +27,7 @@ class PyGClassifier(nn.Module):
 
     PyG's explainers put a mask on every arc of modules of PyG's class ``MessagePassing``, which
     ours are not. ``forward(x, edge_index)`` returns the logarithm of the mean probability of each
-    class.
-
-    Args:
-        networks: Networks with the same options.
-        data: The graph as they take it.
+    class. The networks have the same options, and ``data`` is the graph as they take it.
 
     Attributes:
         x: Its features.
@@ -59,16 +55,10 @@ class PyGClassifier(nn.Module):
 
 @dataclass(frozen=True)
 class _PyGGraph:
-    """What a network asks of its graph, with PyG's message passing.
+    """What a network asks of its graph, with PyG's message passing."""
 
-    Attributes:
-        collect: Modules of PyG, of which each product takes the next.
-        arcs: From sender to receiver.
-        norm: The normalisation.
-    """
-
-    collect: Iterator[nn.Module]
-    arcs: Tensor
+    collect: Iterator[nn.Module]  # of PyG; each product takes the next
+    arcs: Tensor  # from sender to receiver
     norm: str
 
     @property

@@ -94,12 +94,9 @@ class GateReadout:
 def gate_readout(
     gates: Sequence[Tensor], edge_index: Tensor, label: NDArray[np.int64]
 ) -> GateReadout:
-    """The gates of several networks on one graph.
+    """The gates of several networks on one graph, whose unknown labels are -1.
 
-    Args:
-        gates: Those of each network, ``[rounds, nodes, 3]``: kept, absorbed, passed on.
-        edge_index: The arcs.
-        label: Class numbers, -1 for nodes without a label.
+    Those of each network are ``[rounds, nodes, 3]``: kept, absorbed, passed on.
     """
     # No round reads what the last one passes on: NaN if there is one round.
     kept, absorbed, passed_on = (

@@ -98,11 +98,7 @@ def node_reasons(
 ) -> NodeReasons:
     """Why a node of the graph of ``fit`` was given its class or its number.
 
-    Args:
-        estimator: The fitted classifier or regressor.
-        index: The node.
-        names: The names of the features.
-        look: Called after each step.
+    ``names`` are those of the features, and ``look`` is called after each step.
     """
     graph, components = estimator.own_graph(), estimator.model_.components
     said = estimator.model_.outputs(graph, np.array([index]))[0]
@@ -168,8 +164,8 @@ def _importance(neighbour: NeighbourEffect) -> list[float]:
 
 def _apart(graph: Inputs, index: int, other: int) -> Inputs:
     """The graph without the arcs between two nodes."""
-    source, target = graph.arcs
-    between = ((source == index) & (target == other)) | ((source == other) & (target == index))
+    ends = np.array([[index], [other]])
+    between = (graph.arcs == ends).all(axis=0) | (graph.arcs == ends[::-1]).all(axis=0)
     weights = None if graph.weights is None else graph.weights[~between]
     directed = graph.neighbourhood.directed
     return replace(graph, arcs=graph.arcs[:, ~between], weights=weights, directed=directed)

@@ -146,17 +146,15 @@ class _Plot:
     def path(self, points: Iterable[Sequence[Any]]) -> str:
         return "M" + "L".join(f"{self.across(x):.2f} {self.up(y):.2f}" for x, y, *_ in points)
 
-    def low(self, dot: Dot) -> tuple[float, float]:
-        """The lower end of the spread of a point, cut off at the end of the axis."""
-        return dot.x, max(dot.y - (dot.spread or 0), self.chart.y.low)
-
-    def high(self, dot: Dot) -> tuple[float, float]:
-        """The upper end."""
-        return dot.x, min(dot.y + (dot.spread or 0), self.chart.y.high)
+    def ends(self, dot: Dot) -> list[tuple[float, float]]:
+        """Both ends of the spread of a point, cut off at those of the axis."""
+        y, spread = self.chart.y, dot.spread or 0
+        return [(dot.x, max(dot.y - spread, y.low)), (dot.x, min(dot.y + spread, y.high))]
 
     def band(self, dots: Sequence[Dot]) -> str:
         """Above the points from left to right, and back below them."""
-        return self.path([*map(self.high, dots), *map(self.low, dots[::-1])])
+        below, above = zip(*map(self.ends, dots), strict=True)
+        return self.path([*above, *below[::-1]])
 
     def names(self) -> list[tuple[Series, float]]:
         """The lines, and the heights of their names: beside the last points, or as a list."""

@@ -34,18 +34,20 @@ def read_geom_gcn(folder: Path, splits: Sequence[Path], *, words: int | None = N
             Actor's does). Otherwise it has a zero or one for every word.
     """
     # Each in the row of its node: Actor's file is in another order.
-    rows = sorted(_lines(folder / "out1_node_feature_label.txt"), key=lambda fields: int(fields[0]))
+    rows = sorted(
+        fields_of(folder / "out1_node_feature_label.txt"), key=lambda fields: int(fields[0])
+    )
     values = [np.array(features.split(","), dtype=np.int64) for _, features, _ in rows]
     x = np.zeros((len(rows), len(values[0]) if words is None else words), dtype=np.float32)
     for node, of_node in enumerate(values):
         x[node, np.flatnonzero(of_node) if words is None else of_node] = 1
     y = np.array([int(label) for *_, label in rows])
-    pairs = np.array(_lines(folder / "out1_graph_edges.txt"), dtype=np.int64).reshape(-1, 2)
+    pairs = np.array(fields_of(folder / "out1_graph_edges.txt"), dtype=np.int64).reshape(-1, 2)
     return graph_data(x, y, merge_arcs(*pairs.T, nodes=len(y)), _geom_gcn_splits(splits))
 
 
-def _lines(path: Path) -> list[list[str]]:
-    """The fields of every line except the header."""
+def fields_of(path: Path) -> list[list[str]]:
+    """The fields of every line of a file of Geom-GCN, except the header."""
     return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
 
 

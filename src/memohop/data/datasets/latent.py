@@ -15,6 +15,7 @@ from scipy import sparse
 
 from memohop.data.adjacency import adjacency
 from memohop.data.arcs import check_arcs
+from memohop.data.datasets._readers import fields_of
 from memohop.data.datasets.fetch import locate
 from memohop.data.datasets.registry import describe
 from memohop.errors import unknown_name
@@ -66,8 +67,8 @@ class PublishedNeighbours:
 
 def read_neighbours(path: Path, nodes: int) -> LatentNeighbours:
     """The neighbours in one of Geom-GCN's files, for a graph of this many nodes."""
-    lines = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
-    arcs = np.array([line[0].split(",") for line in lines], dtype=np.int64).reshape(-1, 2)
+    lines = fields_of(path)
+    arcs = np.array([ends.split(",") for ends, *_ in lines], dtype=np.int64).reshape(-1, 2)
     division = [int(position) + 4 * (space == "latent_space") for _, space, position in lines]
     return _neighbours(arcs.T, np.array(division, dtype=np.int64), nodes)
 
