@@ -164,7 +164,7 @@ def bench_gates(
 
     from memohop.report.terminal import progress_bar
     from study.paper.gates import Gates, measure_gates
-    from study.runs.provenance import source
+    from study.runs.runner import source
 
     jobs = [_chosen(results, protocol, model, name) for name in names]
     command = ["python", "-m", "study", "bench", "gates", "--datasets", datasets, "--model", model]
@@ -195,7 +195,7 @@ def _chosen(results: Path | None, protocol: str, model: str, dataset: str) -> Jo
     from study.runs.experiment import Experiment
     from study.runs.results import Results, choose
 
-    settings, _ = Experiment("table1").row(protocol, model, dataset)
+    settings, *_ = Experiment("table1").row(protocol, model, dataset)
     cell = (protocol, dataset, model)
     rows = Results.load(results or "table1").cells().get(cell)
     if rows is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from memohop.cli import OUTPUT, print_json, remark
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
+from study import RESULTS
 from study.cli.app import ResultsFile, app
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def table(
     if format not in (formats := _FORMATS[name]):
         raise UsageError(f"--format {format} is for table1; give {' or '.join(formats)} for {name}")
 
-    from study.pages import fair_text, table1
+    from study.pages import fair, table1
     from study.pages.tables import comma_separated
     from study.paper.table1 import tables_of
     from study.runs.results import Results, measured
@@ -75,7 +76,7 @@ def table(
                 f"--protocol {protocol} has no results; those with results: {tuned.protocol}"
             )
         boards = [Leaderboard(tuned), Leaderboard(tuned, flawed=True)]
-        write = partial(fair_text.markdown, tuned, part or fair_text.PARTS)
+        write = partial(fair.markdown, tuned, part or fair.PARTS)
     else:
         boards = tables_of(measured(Results.load(results or "table1")), protocol=protocol)
         writers = {"latex": table1.latex, "claim2": table1.claim2}
@@ -132,5 +133,5 @@ def report(
     check_output(output, ".html")
     if results is not None and not results.is_dir():
         raise UsageError(f"--results {results}: there is no such folder; give one with results")
-    write_whole(output, report_page(Findings.load(results)))
+    write_whole(output, report_page(Findings.load(results or RESULTS)))
     remark(f"wrote {output}; open it in a browser")

@@ -237,7 +237,7 @@ def train(
     table = Experiment("table1")
     if model not in table.models:
         raise unknown_name("model of table1", model, table.models)
-    settings, search = table.row(protocol, model, dataset)
+    settings, search, _ = table.row(protocol, model, dataset)
     command, bound, _ = memohop_app.parse_args(
         ["train", dataset, "--model", model, *options], exit_on_error=False, print_error=False
     )

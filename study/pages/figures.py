@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from memohop.errors import DataError
 from memohop.report.chart import Chart, ChartAxis, Dot, Series
 from memohop.report.environment import render
@@ -15,7 +17,7 @@ from study.pages.table1 import lead_cell
 from study.pages.tables import Table, TableCell, mean_and_std, score
 from study.paper.curves import Curve, curves
 from study.paper.gates import GateCurve
-from study.runs.results import Results, measured, with_setting
+from study.runs.results import Results, grouped, measured
 from study.statistics.comparison import Comparison
 
 _ROW, _BAR = 19, 9  # height of a name and of a bar
@@ -32,6 +34,25 @@ class Line(NamedTuple):
     curve: Curve
     dashed: bool = False
 
+    def panel(self, *, named: bool = False) -> str:
+        """The dataset, the axes of the experiment whose values are words, perhaps the protocol."""
+        words = [value for value in self.curve.axes.values() if isinstance(value, str)]
+        title = ", ".join([self.curve.dataset, *words])
+        return f"{title} ({self.curve.protocol})" if named else title
+
+    def series(self, along: str) -> Series:
+        """The points with their bands."""
+        dots = [
+            Dot(
+                point.x,
+                point.mean,
+                f"{self.label}, {along} {point.x:g}: {score(point)} % (n = {len(point.scores)})",
+                point.std or 0.0,
+            )
+            for point in self.curve.points
+        ]
+        return Series(self.label, marker_of(self.curve.model), dots, self.dashed)
+
 
 class Panel(NamedTuple):
     """One chart of a figure, with its horizontal axis and its height."""
@@ -47,7 +68,7 @@ class Panel(NamedTuple):
         low = min(point.mean - (point.std or 0) for point in points)
         high = max(point.mean + (point.std or 0) for point in points)
         chart = Chart(
-            [_series(line, self.x.label.partition(",")[0]) for line in self.lines],
+            [line.series(self.x.label.partition(",")[0]) for line in self.lines],
             title=f"{self.title}: test accuracy against {self.x.label}",
             x=self.x,
             y=_accuracy_axis(f"{self.title}: test accuracy, %", low, high),
@@ -60,39 +81,35 @@ def noise_panels(results: Results) -> list[Panel]:
     lines = [Line(_name(curve), curve) for curve in curves(measured(results), "noise")]
     choices = {(r.model, r.setting["lam"]) for r in results.rows if "lam" in r.setting}
     searched = {model for model, lam in choices if (model, 0) in choices and lam != 0}
+    without = tuple(row for row in results.rows if row.setting.get("lam") == 0)
     lines += [
         Line(f"{_name(curve)}, λ 0", curve, dashed=True)
-        for curve in curves(measured(with_setting(results, "lam", 0)), "noise")
+        for curve in curves(measured(msgspec.structs.replace(results, rows=without)), "noise")
         if curve.model in searched
     ]
     several = len({line.curve.protocol for line in lines}) > 1
-    panels: dict[str, list[Line]] = {}
-    for line in lines:
-        protocol = f" ({line.curve.protocol})" if several else ""
-        panels.setdefault(_panel(line.curve) + protocol, []).append(line)
-    return [Panel(title, own, _noise_axis(own), 400) for title, own in panels.items()]
+    panels = []
+    for title, own in grouped(lines, lambda line: line.panel(named=several)).items():
+        most = max(line.curve.points[-1].x for line in own) or 100
+        axis = ChartAxis("added edges, %", 0, most, 100 * max(1, math.ceil(most / 1000)))
+        panels.append(Panel(title, own, axis, 400))
+    return panels
 
 
 def lambda_panels(results: Results) -> list[Panel]:
     """A panel for each dataset; the lines of all protocols but the first are dashed."""
     of_lambda = curves(measured(results), "lam")
     protocols = list(dict.fromkeys(curve.protocol for curve in of_lambda))
-    panels: dict[str, list[Line]] = {}
+    lines = []
     for curve in of_lambda:
         label = _name(curve) + (f", {curve.protocol}" if len(protocols) > 1 else "")
-        line = Line(label, curve, dashed=curve.protocol != protocols[0])
-        panels.setdefault(_panel(curve), []).append(line)
-    return [Panel(title, own, _lambda_axis(own), 300) for title, own in panels.items()]
-
-
-def _noise_axis(lines: list[Line]) -> ChartAxis:
-    most = max(line.curve.points[-1].x for line in lines) or 100
-    return ChartAxis("added edges, %", 0, most, 100 * max(1, math.ceil(most / 1000)))
-
-
-def _lambda_axis(lines: list[Line]) -> ChartAxis:
-    most = max(1, *(line.curve.points[-1].x for line in lines))
-    return ChartAxis("λ, weight of the decoupling loss", 0, most, most / 5)
+        lines.append(Line(label, curve, dashed=curve.protocol != protocols[0]))
+    panels = []
+    for title, own in grouped(lines, Line.panel).items():
+        most = max(1, *(line.curve.points[-1].x for line in own))
+        axis = ChartAxis("λ, weight of the decoupling loss", 0, most, most / 5)
+        panels.append(Panel(title, own, axis, 300))
+    return panels
 
 
 FIGURES = {"noise": noise_panels, "lambda": lambda_panels}
@@ -174,29 +191,10 @@ def gates_chart(curve: GateCurve) -> str:
     return chart.svg(440, 280)
 
 
-def _panel(curve: Curve) -> str:
-    """The dataset, and the axes of the experiment whose values are words."""
-    words = [value for value in curve.axes.values() if isinstance(value, str)]
-    return ", ".join([curve.dataset, *words])
-
-
 def _name(curve: Curve) -> str:
     """The model, and the axes whose values are numbers."""
     numbers = [f"{k} {v:g}" for k, v in curve.axes.items() if not isinstance(v, str)]
     return ", ".join([curve.model, *numbers])
-
-
-def _series(line: Line, along: str) -> Series:
-    dots = [
-        Dot(
-            point.x,
-            point.mean,
-            f"{line.label}, {along} {point.x:g}: {score(point)} % (n = {len(point.scores)})",
-            point.std or 0.0,
-        )
-        for point in line.curve.points
-    ]
-    return Series(line.label, marker_of(line.curve.model), dots, line.dashed)
 
 
 def _accuracy_axis(label: str, low: float, high: float) -> ChartAxis:

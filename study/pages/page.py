@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,13 @@ from memohop.data.datasets.registry import describe
 from memohop.report.environment import on_page, render
 from memohop.version import __version__
 from study import RESULTS, ROOT
-from study.pages import fair, fair_text
+from study.pages import fair
 from study.pages.figures import FIGURES, gates_chart, lambda_table, noise_table, rank_diagram
 from study.pages.table1 import lead_table, legend, ranks_table, scores_table
 from study.pages.tables import Table, TableCell, duration, number
 from study.paper.gates import Gates
 from study.paper.table1 import Table1, difference, printed_comparison, tables_of
-from study.runs.results import Results, measured
+from study.runs.results import Results, SavedResults, grouped, measured
 from study.runs.tuned import Tuned
 from study.statistics.comparison import ALPHA, Comparison
 from study.statistics.effects import effects
@@ -55,36 +56,29 @@ class Findings:
     fair: Tuned | None = None
 
     @classmethod
-    def load(cls, folder: Path | None = None) -> Findings:
-        """Read the files of a folder, by default those of the study."""
-        kinds: dict[str, type[Any]] = {
-            "table1": Results,
-            "noise": Results,
-            "lambda": Results,
-            "gates": Gates,
-            "fair": Tuned,
-        }
-        paths = {name: (folder or RESULTS) / f"{name}.json" for name in kinds}
+    def load(cls, folder: Path = RESULTS) -> Findings:
+        """Read those of these files that a folder has."""
+        there = {path.stem: path for path in folder.glob("*.json")}
+        kinds: dict[str, type[SavedResults]] = dict.fromkeys(("table1", "noise", "lambda"), Results)
+        kinds |= {"gates": Gates, "fair": Tuned}
         loaded: list[Any] = [
-            kind.load(paths[name]) if paths[name].is_file() else None
-            for name, kind in kinds.items()
+            kind.load(there[name]) if name in there else None for name, kind in kinds.items()
         ]
         return cls(*loaded)
 
     @property
     def results(self) -> list[Results]:
         """The results of the paper's experiments that are there."""
-        return [of_one for of_one in (self.table1, self.noise, self.lambda_) if of_one]
-
-    @property
-    def everything(self) -> list[Results | Tuned]:
-        """All results that are there."""
-        return [*self.results, *([self.fair] if self.fair else [])]
+        return [results for results in (self.table1, self.noise, self.lambda_) if results]
 
 
 def report_page(findings: Findings) -> str:
     """The whole page as text."""
     tables = tables_of(measured(findings.table1)) if findings.table1 else []
+    everything: list[Results | Tuned] = [
+        *findings.results,
+        *([findings.fair] if findings.fair else []),
+    ]
     printed = printed_comparison()
     return render(
         "report.html",
@@ -96,11 +90,11 @@ def report_page(findings: Findings) -> str:
         words={"cliques": cliques_in_words, "pairs": pairs_in_words},
         summary=[_summary(table) for table in tables],
         commands={
-            "table1": _from_the_start("table1", "table table1"),
-            "noise": _from_the_start("noise", "figure noise"),
-            "lambda": _from_the_start("lambda", "figure lambda"),
+            "table1": _from_the_start("table", "table1"),
+            "noise": _from_the_start("figure", "noise"),
+            "lambda": _from_the_start("figure", "lambda"),
             "gates": ["python -m study bench gates --output study/results/gates.json"],
-            "fair": _from_the_start("fair", "table fair"),
+            "fair": _from_the_start("table", "fair"),
         },
         table1=[_table1_part(table) for table in tables],
         printed={
@@ -117,18 +111,18 @@ def report_page(findings: Findings) -> str:
         ],
         fair=_fair_part(findings.fair),
         timings=timing_table(findings.results) if findings.results else None,
-        data=data_table(findings.everything) if findings.everything else None,
-        sources=_sources(findings.everything),
+        data=data_table(everything) if everything else None,
+        sources=_sources(everything),
         errata=_errata(),
     )
 
 
-def _from_the_start(experiment: str, command: str, protocol: str = "") -> list[str]:
+def _from_the_start(command: str, name: str, protocol: str = "") -> list[str]:
     """The commands that make the results of an experiment, and its table or figure."""
     return [
-        f"python -m study run {experiment}{protocol}",
-        f"python -m study store export memohop-runs.sqlite {experiment}",
-        f"python -m study {command}{protocol} --results study/results/{experiment}.json",
+        f"python -m study run {name}{protocol}",
+        f"python -m study store export memohop-runs.sqlite {name}",
+        f"python -m study {command} {name}{protocol} --results study/results/{name}.json",
     ]
 
 
@@ -141,7 +135,7 @@ def _table1_part(table: Table1) -> dict[str, Any]:
         "ranks": ranks_table(table),
         "leads": [(model, lead_table(table, model)) for model in there],
         "diagram": _ranks(table.comparison, _RANKS.format(f"protocol {table.protocol}")),
-        "commands": _from_the_start("table1", "table table1", f" --protocol {table.protocol}"),
+        "commands": _from_the_start("table", "table1", f" --protocol {table.protocol}"),
     }
 
 
@@ -186,7 +180,7 @@ def _fair_part(tuned: Tuned | None) -> dict[str, Any] | None:
     board = Leaderboard(tuned)
     boards = [each for each in (board, Leaderboard(tuned, flawed=True)) if each.cells]
     of_all = effects(board) if board.cells else []
-    of_memory = [effect for effect in of_all if effect.plug_in == fair_text.MEMORY and effect.gains]
+    of_memory = [effect for effect in of_all if effect.plug_in == fair.MEMORY and effect.gains]
     families = {family_of(cell.dataset) for each in boards for cell in each.of_column.values()}
     cost = gains = None
     if board.comparison and any(cell.seconds for cell in board.cells.values()):
@@ -198,7 +192,7 @@ def _fair_part(tuned: Tuned | None) -> dict[str, Any] | None:
             {
                 "flawed": each.flawed,
                 "board": fair.board_table(each),
-                "legend": fair_text.legend(each, marks="Not grey"),
+                "legend": fair.legend(each, marks="Not grey"),
                 "cells": fair.cell_tables(each),
             }
             for each in boards
@@ -209,37 +203,31 @@ def _fair_part(tuned: Tuned | None) -> dict[str, Any] | None:
         "diagram": _ranks(board.comparison, "Average ranks of all models"),
         "cost": cost,
         "gains": gains,
-        "answers": fair_text.answers(board, of_all),
+        "answers": fair.answers(board, of_all),
         "effects": fair.effects_table(of_all) if of_all else None,
-        "effects_legend": fair_text.effects_legend(),
+        "effects_legend": fair.effects_legend(),
         "published": fair.published_table(board) if board.cells else None,
-        "published_legend": fair_text.published_legend(board),
+        "published_legend": fair.published_legend(board),
     }
 
 
 def timing_table(results: Iterable[Results]) -> Table:
     """How long the training took, a row for each experiment, protocol, dataset and device."""
-    sums: dict[tuple[str, str, str, str], list[float]] = {}
-    for of_experiment in results:
-        for row in of_experiment.rows:
-            device = of_experiment.sources[row.source].device
-            key = of_experiment.experiment, row.protocol, row.dataset, device
-            total = sums.setdefault(key, [0, 0, 0.0])
-            total[0] += 1
-            total[1] += row.epochs
-            total[2] += row.seconds
-    rows = tuple(
-        (
-            *map(TableCell, key),
-            number(networks, ",.0f"),
-            number(epochs, ",.0f"),
-            duration(seconds),
-            TableCell(f"{1000 * seconds / epochs:.3f}", value=seconds / epochs),
+    trained = [
+        ((of.experiment, row.protocol, row.dataset, of.sources[row.source].device), row)
+        for of in results
+        for row in of.rows
+    ]
+    rows = []
+    for key, group in grouped(trained, itemgetter(0)).items():
+        epochs, seconds = (
+            sum(getattr(row, of) for _, row in group) for of in ("epochs", "seconds")
         )
-        for key, (networks, epochs, seconds) in sums.items()
-    )
+        each = TableCell(f"{1000 * seconds / epochs:.3f}", value=seconds / epochs)
+        counts = number(len(group), ",.0f"), number(epochs, ",.0f")
+        rows.append((*map(TableCell, key), *counts, duration(seconds), each))
     head = ("experiment", "protocol", "dataset", "device", "networks", "epochs", "time", "ms each")
-    return Table(head, rows, "timing-list")
+    return Table(head, tuple(rows), "timing-list")
 
 
 def data_table(results: Iterable[Results | Tuned]) -> Table:
@@ -249,31 +237,30 @@ def data_table(results: Iterable[Results | Tuned]) -> Table:
         for dataset in of_experiment.datasets:
             known = {source.datasets.get(dataset, "") for source in of_experiment.sources} - {""}
             digests |= dict.fromkeys((dataset, digest) for digest in sorted(known) or [""])
-    rows = []
-    for dataset, digest in digests:
-        info = describe(dataset)
-        rows.append(
-            (
-                TableCell(dataset),
-                TableCell(digest[:12] or "not recorded"),
-                number(info.nodes, ","),
-                number(info.arcs, ","),
-                number(info.homophily),
-                TableCell(info.source, (info.note,) if info.note else ()),
-            )
+    rows = tuple(
+        (
+            TableCell(dataset),
+            TableCell(digest[:12] or "not recorded"),
+            number(info.nodes, ","),
+            number(info.arcs, ","),
+            number(info.homophily),
+            TableCell(info.source, (info.note,) if info.note else ()),
         )
+        for dataset, digest in digests
+        for info in [describe(dataset)]
+    )
     head = ("dataset", "digest", "nodes", "arcs", "homophily", "source")
-    return Table(head, tuple(rows), "data-versions")
+    return Table(head, rows, "data-versions")
 
 
 def pairs_in_words(pairs: Sequence[tuple[str, str]]) -> str:
     """Pairs of models, the better one first, grouped by the better one."""
     if not pairs:
         return "no pair"
-    by_first: dict[str, list[str]] = {}
-    for better, worse in pairs:
-        by_first.setdefault(better, []).append(worse)
-    return "; ".join(f"{better} from {', '.join(worse)}" for better, worse in by_first.items())
+    by_first = grouped(pairs, itemgetter(0))
+    return "; ".join(
+        f"{better} from {', '.join(worse for _, worse in own)}" for better, own in by_first.items()
+    )
 
 
 def cliques_in_words(comparison: Comparison) -> str:
@@ -287,14 +274,12 @@ def cliques_in_words(comparison: Comparison) -> str:
     )
 
 
-def _sources(results: list[Results | Tuned]) -> list[str]:
-    texts = []
+def _sources(results: list[Results | Tuned]) -> Iterator[str]:
     for of_experiment in results:
         for source in of_experiment.sources:
-            versions = ", ".join(f"{name} {version}" for name, version in source.versions.items())
+            versions = ", ".join(map(" ".join, source.versions.items()))
             commit = f", commit {source.commit[:12]}" if source.commit else ""
-            texts.append(f"{of_experiment.experiment}: {source.device}; {versions}{commit}")
-    return texts
+            yield f"{of_experiment.experiment}: {source.device}; {versions}{commit}"
 
 
 @cache
@@ -303,8 +288,5 @@ def _errata() -> Markup:
     text = (ROOT / "ERRATA.md").read_text(encoding="utf-8")
     body = text.partition("\n")[2].replace("\n## ", "\n### ")
     html = MarkdownIt("commonmark", {"xhtmlOut": True, "html": False}).enable("table").render(body)
-    return Markup(
-        html.replace("<table>", '<div class="scroll" tabindex="0"><table>').replace(
-            "</table>", "</table></div>"
-        )
-    )
+    wide = html.replace("<table>", '<div class="scroll" tabindex="0"><table>')
+    return Markup(wide.replace("</table>", "</table></div>"))

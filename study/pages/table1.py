@@ -16,8 +16,18 @@ from study.pages.tables import (
     score,
     signed,
 )
-from study.paper import homophilous
-from study.paper.table1 import Table1, difference, printed_comparison, printed_ranks, printed_table1
+from study.paper.table1 import (
+    COMPARABLE,
+    HOMOPHILOUS,
+    Lead,
+    Table1,
+    comparable_on,
+    difference,
+    leads,
+    printed_comparison,
+    printed_ranks,
+    printed_table1,
+)
 from study.statistics.comparison import ALPHA
 
 
@@ -160,28 +170,27 @@ def ranks_table(table: Table1) -> Table:
 
 def claim2(tables: Sequence[Table1]) -> str:
     """The paper's second claim as Markdown: the verdict, a table for each protocol, a legend."""
-    by_protocol = {table.protocol: homophilous.leads(table) for table in tables}
-    by_protocol = {protocol: leads for protocol, leads in by_protocol.items() if leads}
+    by_protocol = {table.protocol: of_all for table in tables if (of_all := leads(table))}
     if not by_protocol:
         raise UsageError(
-            f"the results have no gcn+mmp or gat+mmp on {', '.join(homophilous.GRAPHS)} with what "
+            f"the results have no gcn+mmp or gat+mmp on {', '.join(HOMOPHILOUS)} with what "
             "they are compared with; pass those of table1"
         )
-    on = {protocol: homophilous.comparable_on(leads) for protocol, leads in by_protocol.items()}
-    everywhere = all(graphs == [*homophilous.GRAPHS] for graphs in on.values())
+    on = {protocol: comparable_on(of_all) for protocol, of_all in by_protocol.items()}
+    everywhere = all(graphs == [*HOMOPHILOUS] for graphs in on.values())
     verdict = "Holds" if everywhere else "Holds in part" if any(on.values()) else "Does not hold"
     places = "; ".join(f"under {name} on {', '.join(on[name]) or 'none'}" for name in on)
     parts = [f"**{verdict}**: {places}."]
-    for protocol, leads in by_protocol.items():
-        pairs = list(dict.fromkeys((backbone, other) for _, backbone, other in leads))
+    for protocol, of_all in by_protocol.items():
+        pairs = list(dict.fromkeys((backbone, other) for _, backbone, other in of_all))
         head = [f"{backbone}+mmp less {backbone}{other}" for backbone, other in pairs]
         rows = [
-            [graph, *(_verdict(leads.get((graph, *pair))) for pair in pairs)]
-            for graph in dict.fromkeys(graph for graph, *_ in leads)
+            [graph, *(_verdict(of_all.get((graph, *pair))) for pair in pairs)]
+            for graph in dict.fromkeys(graph for graph, *_ in of_all)
         ]
         parts.append(aligned([[protocol, *head], *rows]))
     parts.append(
-        f"In points. Comparable: shown to be less than {homophilous.MARGIN:g} point behind (the "
+        f"In points. Comparable: shown to be less than {COMPARABLE:g} point behind (the "
         "lower one of two one-sided tests of equivalence; to be further ahead is no objection). "
         "Behind: significantly, with the p-value. Open: neither is shown. Corrected resampled "
         "t-tests with Holm's correction for the three comparisons of a model on a graph, "
@@ -190,7 +199,7 @@ def claim2(tables: Sequence[Table1]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _verdict(lead: homophilous.Lead | None) -> str:
+def _verdict(lead: Lead | None) -> str:
     if lead is None:
         return NOTHING
     p = f" (p {lead.p:.3f})" if lead.verdict == "behind" else ""

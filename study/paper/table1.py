@@ -1,17 +1,35 @@
-"""Table 1 as the paper printed it, and measured scores beside it. Needs no PyTorch."""
+"""Table 1 as the paper printed it, measured scores beside it, and the paper's second claim.
+
+The claim is that on homophilous graphs memory is comparable to what it is compared with. Comparable
+is what is shown to be less than a point behind, by the lower one of two one-sided tests; to be
+ahead by more is no objection. Each model is compared with its own backbone, plain and with the
+other two plug-ins, and Holm's correction is for these three comparisons: a correction for more of
+them would make it easier not to be significantly behind. Needs no PyTorch.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
+from itertools import product
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Any, Literal
+
+import numpy as np
 
 from memohop.errors import DataError, UsageError
-from study.runs.results import Measured
-from study.statistics.comparison import Comparison, compare
+from study.runs.results import Measured, grouped
+from study.statistics.comparison import (
+    ALPHA,
+    Comparison,
+    compare,
+    corrected_p,
+    non_inferiority_test,
+)
 from study.statistics.leaderboard import Board
 
 # Cornell's column is of the faulty file, which has the features and labels of Texas; see ERRATA.md.
@@ -122,9 +140,7 @@ class Table1(Board):
 
 def tables_of(cells: Iterable[Measured], *, protocol: str | None = None) -> list[Table1]:
     """One table for each protocol of the cells, or for the given one alone."""
-    groups: dict[str, list[Measured]] = {}
-    for cell in cells:
-        groups.setdefault(cell.protocol, []).append(cell)
+    groups = grouped(cells, lambda cell: cell.protocol)
     if protocol is not None:
         if protocol not in groups:
             raise UsageError(
@@ -167,3 +183,57 @@ def _in_order(first: list[str], names: Iterable[str]) -> list[str]:
     """The names without repetition: those of ``first`` in its order, then the others."""
     places = {name: place for place, name in enumerate(first)}
     return sorted(dict.fromkeys(names), key=lambda name: places.get(name, len(first)))
+
+
+HOMOPHILOUS = ("citeseer", "pubmed", "cora")
+_PLUG_INS = ("", "+jk", "+de")  # what a backbone has in place of memory
+COMPARABLE = 1.0
+"""To be less than so many points behind."""
+
+Verdict = Literal["comparable", "behind", "open"]
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How many points memory is ahead of something else on the same backbone and graph.
+
+    With the p-value of the corrected t-test, to both sides, and that of being behind by
+    ``COMPARABLE`` or more.
+    """
+
+    points: float
+    p: float
+    p_comparable: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether memory is shown to be comparable, or behind, or neither."""
+        if self.p_comparable < ALPHA:
+            return "comparable"
+        return "behind" if self.p < ALPHA and self.points < 0 else "open"
+
+
+def leads(table: Table1) -> dict[tuple[str, str, str], Lead]:
+    """Those of all comparisons that were measured, by graph, backbone and the other plug-in."""
+    of_all = {}
+    for graph, backbone in product(HOMOPHILOUS, ("gcn", "gat")):
+        scores = table.scores.get(graph, {})
+        if not {backbone + plug_in for plug_in in (*_PLUG_INS, "+mmp")} <= scores.keys():
+            continue
+        own = np.array(scores[f"{backbone}+mmp"])
+        differences = {other: (own - scores[backbone + other]).tolist() for other in _PLUG_INS}
+        p = corrected_p(differences)
+        p_comparable = corrected_p(differences, partial(non_inferiority_test, margin=COMPARABLE))
+        for other, of_splits in differences.items():
+            of_all[graph, backbone, other] = Lead(fmean(of_splits), p[other], p_comparable[other])
+    return of_all
+
+
+def comparable_on(of_all: Mapping[tuple[str, str, str], Lead]) -> list[str]:
+    """The graphs on which memory is comparable to everything on every backbone."""
+    verdicts = grouped(of_all, itemgetter(0))
+    return [
+        graph
+        for graph, keys in verdicts.items()
+        if [of_all[key].verdict for key in keys] == ["comparable"] * 2 * len(_PLUG_INS)
+    ]

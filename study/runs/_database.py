@@ -14,7 +14,7 @@ import msgspec
 from memohop.errors import DataError, UsageError
 
 _MARK = int.from_bytes(b"Memo")  # the application id in the header of each file that we make
-_VERSION = 2  # in files of version 1, cells and runs of memohop 0.1.0 have no digest
+VERSION = 2  # in files of version 1, cells and runs of memohop 0.1.0 have no digest
 _WAIT = 60.0  # seconds to wait for others to release the file
 _DAMAGED = "the file is damaged: take an earlier copy of it, or name another file"
 _HELD = "another program holds the file: try again when that is done"
@@ -65,9 +65,7 @@ _CHECKS = "CREATE TABLE checks (run TEXT PRIMARY KEY, digest TEXT NOT NULL) WITH
 def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """Open the file of a store, or make it; any other file is left as it is.
 
-    Args:
-        path: The file.
-        read_only: Whether the file must exist, and neither it nor its folder may be written.
+    If it is to be read only, it must exist, and neither it nor its folder is written.
     """
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is no file and cannot be a store; name a file")
@@ -92,7 +90,7 @@ def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
                 for statement in _SCHEMA.split(";\n"):
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {_MARK}")
-                mark_as_new(db)
+                db.execute(f"PRAGMA user_version = {VERSION}")
             if "checks" not in _tables(db):
                 db.execute(_CHECKS)
         on_failure.pop_all()
@@ -111,50 +109,32 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     )
 
 
-def is_old(db: sqlite3.Connection) -> bool:
-    """Whether the store is one of version 1, in which some rows have no digest."""
-    return int(_pragma(db, "user_version")) < _VERSION
-
-
-def mark_as_new(db: sqlite3.Connection) -> None:
-    """Say that every row has its digest."""
-    db.execute(f"PRAGMA user_version = {_VERSION}")
-
-
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
     """All or nothing, and nobody else writes meanwhile."""
     db.execute("BEGIN IMMEDIATE")
-    try:
+    with db:
         yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:  # SQLite ends it by itself when the disk is full
-            db.execute("ROLLBACK")
-        raise
 
 
 @contextmanager
 def blaming(path: Path, done: str) -> Iterator[None]:
     """Turn each error of SQLite or of the content into one that names the file and a remedy.
 
-    Args:
-        path: The file.
-        done: What is being done with it, such as ``read``.
+    ``done`` is what is being done with it, such as ``read``.
     """
     try:
         yield
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # its messages quote damaged names
+    except (sqlite3.Error, UnicodeDecodeError, msgspec.MsgspecError) as error:
+        # SQLite's messages quote damaged names, which may be no text.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         remedy = _REMEDIES.get(code, _DAMAGED)
         raise DataError(f"{path} cannot be {done} ({error}); {remedy}") from error
-    except msgspec.MsgspecError as error:
-        raise DataError(f"{path} cannot be {done} ({error}); {_DAMAGED}") from error
 
 
 def _is_empty(db: sqlite3.Connection) -> bool:
     """Whether the database holds nothing yet, not even a mark."""
-    marked = any(_pragma(db, name) for name in ("application_id", "user_version"))
+    marked = any(pragma(db, name) for name in ("application_id", "user_version"))
     return not marked and db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
 
 
@@ -162,10 +142,10 @@ def _check_ours(db: sqlite3.Connection, path: Path, *, may_be_empty: bool) -> No
     """Check the mark (stores of version 0.1.0 have none), the tables, and SQLite's integrity."""
     if may_be_empty and _is_empty(db):
         return
-    mark, version = _pragma(db, "application_id"), _pragma(db, "user_version")
-    if mark == _MARK and version > _VERSION:
+    mark, version = pragma(db, "application_id"), pragma(db, "user_version")
+    if mark == _MARK and version > VERSION:
         raise DataError(
-            f"{path} is a store of version {version}, not {_VERSION} or less; take the version of "
+            f"{path} is a store of version {version}, not {VERSION} or less; take the version of "
             "memohop that made it, or name another file"
         )
     schema = _SCHEMA + (_CHECKS if version > 1 else "")
@@ -175,12 +155,13 @@ def _check_ours(db: sqlite3.Connection, path: Path, *, may_be_empty: bool) -> No
             f"{path} cannot be used as a store (it is a database of something else); name another "
             "file"
         )
-    verdict = _pragma(db, "integrity_check(1)")
+    verdict = pragma(db, "integrity_check(1)")
     if verdict != "ok":
         raise sqlite3.DatabaseError(verdict)
 
 
-def _pragma(db: sqlite3.Connection, name: str) -> Any:
+def pragma(db: sqlite3.Connection, name: str) -> Any:
+    """A value in the header of the file, or a check of it."""
     return db.execute(f"PRAGMA {name}").fetchone()[0]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
+from operator import mul
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,14 +35,10 @@ RUNG = "rung"
 
 
 class Rung(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One step of the ladder.
+    """One step of the ladder: how many settings are left, and how they are trained.
 
-    Attributes:
-        settings: How many settings are left.
-        splits: On how many splits they are trained, counted from the first; fewer where the data
-            has fewer.
-        epochs: The share of the epochs that they get.
-        seeds: With how many seeds.
+    On so many splits, counted from the first (fewer where the data has fewer), with so many seeds,
+    for this share of the epochs.
     """
 
     settings: _Count
@@ -49,14 +46,15 @@ class Rung(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epochs: Annotated[float, Meta(gt=0, le=1)] = 1.0
     seeds: _Count = 1
 
+    def share_of(self, epochs: int) -> int:
+        """The epochs that each network gets here."""
+        return max(1, round(epochs * self.epochs))
+
 
 class Halving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The ladder of a protocol.
+    """The ladder of a protocol, from the rung with the most settings to that with a single one.
 
-    Attributes:
-        structures: Among how many structures the settings of the first rung are divided.
-        rungs: From the first one, with the most settings, to the last one, with a single setting.
-        seed: Decides the draws.
+    The settings of the first rung are divided among so many structures; ``seed`` decides the draws.
     """
 
     structures: _Count
@@ -90,16 +88,6 @@ class Halving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             seen |= wanted
         return counts
 
-    def epochs(self, splits: int, epochs: int, *, start: int = 0) -> int:
-        """The most epochs that the networks of all rungs from ``start`` on take together."""
-        trained = zip(self.rungs, self.trainings(splits), strict=True)
-        return sum(count * share_of(epochs, rung) for rung, count in [*trained][start:])
-
-
-def share_of(epochs: int, rung: Rung) -> int:
-    """The epochs of a rung."""
-    return max(1, round(epochs * rung.epochs))
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -110,7 +98,6 @@ class Cell:
         settings: Those that its runs share.
         drawn: The settings that validation chooses between, on the first rung of a ladder.
         tried: The places of those of this cell.
-        seeds: Seeds of each split and setting.
         halving: The ladder of which it is a rung, if it is one; which one, the axes say.
     """
 
@@ -157,7 +144,7 @@ class Cell:
         settings, seeds, splits = self.settings, self.seeds, self.splits
         if self.halving:
             rung = self.halving.rungs[self.number]
-            settings = settings.having({"epochs": share_of(settings.epochs, rung)})
+            settings = settings.having({"epochs": rung.share_of(settings.epochs)})
             seeds, splits = tuple(range(rung.seeds)), min(rung.splits, splits)
         jobs: list[Job] = []
         for setting in (self.drawn[place] for place in self.tried):
@@ -175,9 +162,10 @@ class Cell:
         """How many networks it takes, up to the last rung, and how many epochs these at most."""
         if self.halving is None:
             return len(self.runs), sum(run.epochs for run in self.runs)
-        networks = sum(self.halving.trainings(self.splits)[self.number :])
-        epochs = self.halving.epochs(self.splits, self.settings.epochs, start=self.number)
-        return networks, epochs
+        rungs = self.halving.rungs[self.number :]
+        networks = self.halving.trainings(self.splits)[self.number :]
+        epochs = [rung.share_of(self.settings.epochs) for rung in rungs]
+        return sum(networks), sum(map(mul, networks, epochs))
 
     @property
     def cost(self) -> float:
@@ -194,8 +182,9 @@ class Cell:
 
     def after(self, store: Store) -> Cell | None:
         """The next rung, if this one is complete, is not the last one and leaves a choice."""
-        if self.halving is None or self.is_last or not store.has(self):
+        if self.is_last or not store.has(self):
             return None
+        assert self.halving is not None
         count = self.halving.rungs[self.number + 1].settings
         best = best_places(dict(zip(self.tried, self.scores(store), strict=True)), count)
         return self.on_rung(self.number + 1, best) if best else None

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import chain, product
 from pathlib import Path
@@ -94,46 +94,43 @@ class Experiment:
 
     Attributes:
         id: The name of the file without its ending.
-        datasets, models, protocols: Their ids and names.
     """
 
     def __init__(self, name: str, *, _above: tuple[Path, ...] = ()) -> None:
         self._path = Path(name)
         if self._path.suffix != ".toml":
-            _known("experiment", name, dict.fromkeys(experiments()))
+            _known("experiment", name, experiments())
             self._path = EXPERIMENTS / f"{name}.toml"
         file = self._file = _read(self._path)
         files = (*_above, self._path.resolve())
         if files[-1] in _above:
             raise UsageError(f"{name} builds on itself; name another experiment")
         self.id, self.datasets, self.models = self._path.stem, file.datasets, file.models
-        with _blamed(self._path, "base"):
+        with self._blamed("base"):
             base = None if file.base is None else Experiment(file.base, _above=files)
         self._groups: dict[str, list[str]] = (base._groups if base else {}) | file.groups
-        names = dict.fromkeys((*self.models, *self.datasets))
-        with _blamed(self._path, "variants or left_out"):
+        with self._blamed("variants or left_out"):
             for name in chain(file.variants, file.left_out, *file.left_out.values()):
-                _known("model or dataset", name, names)
-        with _blamed(self._path, "datasets or groups"):
+                _known("model or dataset", name, [*self.models, *self.datasets])
+        with self._blamed("datasets or groups"):
             for dataset in chain(self.datasets, *self._groups.values()):
                 describe(dataset)
         self._protocols: dict[str, dict[str, Any]] = {}
         for protocol, part in file.protocols.items():
             whole: dict[str, Any] = {}
             if part.like is not None:
-                with _blamed(self._path, f"protocols.{protocol}.like"):
-                    whole = _known("protocol above it", part.like, self._protocols)
+                with self._blamed(f"protocols.{protocol}.like"):
+                    _known("protocol above it", part.like, self._protocols)
+                whole = self._protocols[part.like]
             whole = _merged(whole, base._protocols.get(protocol, {}) if base else {})
             self._protocols[protocol] = _merged(whole, {"rows": part.rows, "every": part.every})
         self.protocols = list(self._protocols)
 
-    def row(self, protocol: str, model: str, dataset: str) -> tuple[Settings, Search]:
-        """How a protocol trains a model on a dataset, and what validation chooses."""
-        return self._row(protocol, model, dataset)[:2]
-
-    def _row(self, protocol: str, model: str, dataset: str) -> tuple[Settings, Search, Space]:
-        table = _known(f"protocol of {self.id}", protocol, self._protocols)
-        with _blamed(self._path, f"protocols.{protocol}.rows.{model}"):
+    def row(self, protocol: str, model: str, dataset: str) -> tuple[Settings, Search, Space]:
+        """How a protocol trains a model on a dataset, what validation chooses, and draws from."""
+        _known(f"protocol of {self.id}", protocol, self._protocols)
+        table = self._protocols[protocol]
+        with self._blamed(f"protocols.{protocol}.rows.{model}"):
             raw = _complete(table["rows"], model)
             parts = raw.pop("on", {})
             for name, part in parts.items():
@@ -141,17 +138,15 @@ class Experiment:
                     describe(name)
                 elif dataset in self._groups[name]:
                     raw = _merged(raw, part)
-            for part in (parts.get(dataset, {}), table["every"]):
-                raw = _merged(raw, part)
-            search = msgspec.convert(raw.pop("search", {}), Search)
-            search = {name: values for name, values in search.items() if values}
+            raw = _merged(_merged(raw, parts.get(dataset, {})), table["every"])
+            keys = msgspec.convert({key: raw.pop(key, {}) for key in ("search", "space")}, _Row)
+            raw.pop("about", None)
+            search = {name: values for name, values in keys.search.items() if values}
             for name, values in search.items():
                 check_distinct(f"search.{name}", values)
-            space = msgspec.convert(raw.pop("space", {}), Space)
-            space = {name: values for name, values in space.items() if values}
+            space = {name: values for name, values in keys.space.items() if values}
             if not describe(dataset).directed:
                 space.pop("direction", None)
-            raw.pop("about", None)
             settings = Settings.of(raw)
             _check(model, settings, search | options_of(space))
             return settings, search, space
@@ -173,14 +168,14 @@ class Experiment:
             for dataset, model in product(self.datasets, self.models):
                 if dataset in self._file.left_out.get(model, ()):
                     continue
-                settings, search, space = self._row(protocol, model, dataset)
-                with _blamed(self._path, "axes"):
+                settings, search, space = self.row(protocol, model, dataset)
+                with self._blamed("axes"):
                     _check(model, settings, axes)
-                with _blamed(self._path, "seeds"):
+                with self._blamed("seeds"):
                     for seed in seeds:
                         settings.member(seed=seed)
                 chosen = {name: search[name] for name in search if name not in axes}
-                with _blamed(self._path):
+                with self._blamed():
                     networks = len(seeds) * settings.graph(dataset).splits
                     networks *= math.prod(map(len, (axes | chosen).values()))
                     if networks > _MOST_RUNS:
@@ -189,7 +184,7 @@ class Experiment:
                             f"{_MOST_RUNS:,} are the most; shorten a list"
                         )
                 name, halving = (self.id, protocol, dataset, model), self.halving(protocol)
-                with _blamed(self._path, f"protocols.{protocol}.rows.{model}.space"):
+                with self._blamed(f"protocols.{protocol}.rows.{model}.space"):
                     drawn = halving.draw(space) if halving else tuple(combinations(chosen))
                 rung: dict[str, Scalar] = {RUNG: 1} if halving else {}
                 places = tuple(range(len(drawn)))
@@ -200,16 +195,15 @@ class Experiment:
         self, settings: Settings, dataset: str, model: str
     ) -> Iterator[tuple[dict[str, Scalar], Settings]]:
         """The axes of each cell of a model on a dataset, and its settings."""
-        variants = self._file.variants
-        points = combinations(self._file.axes)
-        for of_data, of_model, point in product(
-            variants.get(dataset, [{}]), variants.get(model, [{}]), points
-        ):
-            with _blamed(self._path, "variants"):
-                _check(model, settings, {name: [value] for name, value in of_model.items()})
-                varied = settings.having(of_model | point)
-                data = varied.data | of_data
-            yield of_data | of_model | point, replace(varied, data=data)
+        of_data, of_model = (self._file.variants.get(name, [{}]) for name in (dataset, model))
+        for data, options, point in product(of_data, of_model, combinations(self._file.axes)):
+            with self._blamed("variants"):
+                _check(model, settings, {name: [value] for name, value in options.items()})
+                varied = settings.having(options | point)
+            yield data | options | point, replace(varied, data=varied.data | data)
+
+    def _blamed(self, key: str = "") -> AbstractContextManager[None]:
+        return _blaming(self._path, key)
 
 
 def experiments() -> list[str]:
@@ -217,23 +211,21 @@ def experiments() -> list[str]:
     return sorted(path.stem for path in EXPERIMENTS.glob("*.toml"))
 
 
-def _known(kind: str, name: str, table: Mapping[str, Any]) -> Any:
-    if name not in table:
-        raise unknown_name(kind, name, table)
-    return table[name]
+def _known(kind: str, name: str, known: Iterable[str]) -> None:
+    if name not in known:
+        raise unknown_name(kind, name, known)
 
 
 def _complete(rows: Rows, model: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
     """A row merged with the rows that it is ``like``; of these, later ones count more."""
     if model in above:
         raise UsageError(f"like goes round in a circle: {' -> '.join((*above, model))}")
-    row, raw = _known("row", model, rows), dict[str, Any]()
-    like = row.get("like", [])
+    _known("row", model, rows)
+    raw, row = dict[str, Any](), {**rows[model]}
+    like = row.pop("like", [])
     for name in [like] if isinstance(like, str) else like:
         raw = _merged(raw, _complete(rows, name, (*above, model)))
-    raw = _merged(raw, row)
-    raw.pop("like", None)
-    return raw
+    return _merged(raw, row)
 
 
 def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,14 +244,14 @@ def _check(model: str, settings: Settings, varied: Search) -> None:
     known = entry(model).options()
     settings.member()
     for name, value in settings.options.items():
-        _check_option(name, value, _known(f"option of {model}", name, known))
-    both = known | dict.fromkeys(Settings.names())
+        _known(f"option of {model}", name, known)
+        _check_option(name, value, known[name])
     for name, values in varied.items():
-        default = _known(f"setting, or option of {model},", name, both)
+        _known(f"setting, or option of {model},", name, [*known, *Settings.names()])
         for value in values:
             settings.having({name: value}).member()
             if name not in Settings.names():
-                _check_option(name, value, default)
+                _check_option(name, value, known[name])
 
 
 def _check_option(name: str, value: Any, default: Any) -> None:
@@ -279,7 +271,7 @@ def _read(path: Path) -> File:
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"cannot read the experiment {path}: {reason}") from error
-    with _blamed(path):
+    with _blaming(path):
         try:
             raw = tomllib.loads(content.decode())
             digest(raw)  # ids are made of the values
@@ -296,13 +288,13 @@ def _read(path: Path) -> File:
             raise UsageError("protocols is empty; add one")
     for name, protocol in file.protocols.items():
         for model, row in protocol.rows.items():
-            with _blamed(path, f"protocols.{name}.rows.{model}"):
+            with _blaming(path, f"protocols.{name}.rows.{model}"):
                 msgspec.convert(row, _Row)
     return file
 
 
 @contextmanager
-def _blamed(path: Path, key: str = "") -> Iterator[None]:
+def _blaming(path: Path, key: str = "") -> Iterator[None]:
     """Name the file and the key of a mistake, and for some mistakes a remedy."""
     start = f"{path.name}: {key}: " if key else f"{path.name}: "
     try:

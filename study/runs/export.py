@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import groupby
+from itertools import chain
 from operator import le
 
 import msgspec
 
 from memohop.errors import UsageError
 from memohop.training.job import digest
-from study.runs.cell import Cell, Halving
+from study.runs.cell import Cell
 from study.runs.experiment import Experiment
-from study.runs.results import NO_SCORE, Results, Row, Source
+from study.runs.results import NO_SCORE, Results, Row, Source, grouped
 from study.runs.store import Store
 from study.runs.stored import StoredCell
 from study.runs.tuned import DIGITS, Drawn, Tried, Tuned, TunedCell
@@ -24,10 +24,11 @@ _DIGITS = 6  # of a score in results: enough to tell a hundred thousand test nod
 class _Sources(dict[str, Source]):
     """Where runs were made, with the digests of the datasets that they were made with."""
 
-    def place(self, key: str, source: Source, dataset: str, data: str) -> int:
+    def place(self, source: Source, dataset: str, data: str) -> int:
         """The place of a source, which made a run with data of that digest."""
-        known = self.setdefault(key, msgspec.structs.replace(source, datasets={}))
-        known.datasets[dataset] = data
+        bare = msgspec.structs.replace(source, datasets={})
+        key = digest(msgspec.to_builtins(bare))
+        self.setdefault(key, bare).datasets[dataset] = data
         return [*self].index(key)
 
 
@@ -63,7 +64,7 @@ def results_of(store: Store, experiment: str, cells: Iterable[StoredCell]) -> Re
                 best_epoch=run.best_epoch,
                 epochs=run.epochs,
                 seconds=round(run.seconds, 3),
-                source=sources.place(run.source, source, cell.dataset, run.data),
+                source=sources.place(source, cell.dataset, run.data),
             )
             rows.append(row)
     return Results(experiment, tuple(sources.values()), tuple(rows))
@@ -93,65 +94,64 @@ def export_tuned(
     unfinished: dict[str, None] = {}
     known = {name_of(cell): cell for cell in earlier.cells} if earlier else {}
     for first in experiment.cells():
-        assert first.halving is not None
         if whole and first.dataset in unfinished:
             continue
         rungs = [first]
         while after := rungs[-1].after(store):
             rungs.append(after)
-        space = digest(first.drawn)[:12]
         cell, before = None, known.get(name_of(first))
         if rungs[-1].is_last and store.has(rungs[-1]):
-            cell = _climbed(rungs, space, store, sources)
-        elif earlier and before and before.space == space and _fits(before, first.halving):
+            cell = _climbed(rungs, store, sources)
+        elif earlier and before and _fits(before, first):
             made = earlier.sources[before.source]
-            bare = msgspec.structs.replace(made, datasets={})
-            key, data = digest(msgspec.to_builtins(bare)), made.datasets[first.dataset]
-            place = sources.place(key, bare, first.dataset, data)
+            place = sources.place(made, first.dataset, made.datasets[first.dataset])
             cell = msgspec.structs.replace(before, source=place)
         elif whole:
             unfinished[first.dataset] = None
         if cell is None:
             missing.append(rungs[-1])
-            continue
-        drawn[space] = Drawn.of(first.drawn)
-        cells.append(cell)
+        else:
+            drawn[cell.space] = Drawn.of(first.drawn)
+            cells.append(cell)
     cells = [cell for cell in cells if cell.dataset not in unfinished]
     spaces = {key: drawn[key] for key in dict.fromkeys(cell.space for cell in cells)}
     name = (experiment.id, protocol, tuple(sources.values()))
     return Tuned(*name, spaces, tuple(cells), tuple(unfinished)), missing
 
 
-def _climbed(rungs: list[Cell], space: str, store: Store, sources: _Sources) -> TunedCell | None:
+def _climbed(rungs: list[Cell], store: Store, sources: _Sources) -> TunedCell | None:
     """A search that is at its end; None if with other seeds the chosen setting diverges.
 
     A network counts on the first rung that it is on.
     """
     first, last = rungs[0], rungs[-1].runs
-    stored = {run.id: run for run, _ in store.runs({run.id for rung in rungs for run in rung.runs})}
+    everything = store.runs({run.id for run in chain(*(rung.runs for rung in rungs))})
+    stored = {run.id: run for run, _ in everything}
     if min(min(stored[run.id].val, stored[run.id].test) for run in last) < 0:
         return None
     tried: list[Tried] = []
     counted: set[str] = set()
     for rung in rungs:
-        ids = {run.id for run in rung.runs}
-        new = [stored[key] for key in ids - counted]
-        counted |= ids
+        new = [stored[key] for key in {run.id for run in rung.runs} - counted]
+        counted |= {run.id for run in new}
         means = (NO_SCORE if math.isnan(val) else round(val, DIGITS) for val in rung.scores(store))
         epochs, seconds = sum(run.epochs for run in new), sum(run.seconds for run in new)
         tried.append(Tried(rung.tried, tuple(means), len(new), epochs, round(seconds, 3)))
-    by_seed = [[*runs] for _, runs in groupby(last, key=lambda run: run.member.seed)]
-    val, test = (
-        tuple(
-            tuple(round(getattr(stored[run.id], name), DIGITS) for run in runs) for runs in by_seed
-        )
-        for name in ("val", "test")
-    )
+    by_seed = grouped(last, lambda run: run.member.seed).values()
+
+    def scores(part: str) -> tuple[tuple[float, ...], ...]:
+        digits = {run.id: round(getattr(stored[run.id], part), DIGITS) for run in last}
+        return tuple(tuple(digits[run.id] for run in runs) for runs in by_seed)
+
     run, source = store.run(last[0].id)
-    place = sources.place(run.source, source, first.dataset, run.data)
-    return TunedCell(
-        first.dataset, first.model, first.variant, space, tuple(tried), val, test, place
-    )
+    place = sources.place(source, first.dataset, run.data)
+    name = (first.dataset, first.model, first.variant, space_id(first))
+    return TunedCell(*name, tuple(tried), scores("val"), scores("test"), place)
+
+
+def space_id(cell: Cell) -> str:
+    """What tells the settings of a search from those of others."""
+    return digest(cell.drawn)[:12]
 
 
 def name_of(cell: Cell | TunedCell) -> tuple[str, str, str]:
@@ -159,8 +159,10 @@ def name_of(cell: Cell | TunedCell) -> tuple[str, str, str]:
     return cell.dataset, cell.model, digest(cell.variant if isinstance(cell, Cell) else cell.axes)
 
 
-def _fits(cell: TunedCell, halving: Halving) -> bool:
-    """Whether a search has the shape of the ladder; of settings that diverge, fewer are left."""
+def _fits(cell: TunedCell, first: Cell) -> bool:
+    """Whether a search is of these settings and rungs; of those that diverge, fewer are left."""
+    assert first.halving is not None
     tried = [len(rung.settings) for rung in cell.rungs]
-    wanted = [rung.settings for rung in halving.rungs]
-    return len(tried) == len(wanted) and all(map(le, tried, wanted)) and tried[0] == wanted[0]
+    wanted = [rung.settings for rung in first.halving.rungs]
+    is_shaped = len(tried) == len(wanted) and all(map(le, tried, wanted)) and tried[0] == wanted[0]
+    return is_shaped and cell.space == space_id(first)

@@ -7,12 +7,12 @@ training anything. Needs no PyTorch.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import msgspec
 import numpy as np
@@ -31,6 +31,9 @@ Count = Annotated[int, Meta(ge=0)]
 Text = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*\Z")]
 Name = Annotated[Text, Meta(min_length=1, max_length=100)]
 Value = bool | int | float | Text
+
+_Item = TypeVar("_Item")
+_Key = TypeVar("_Key")
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
@@ -86,10 +89,15 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class SavedResults(msgspec.Struct, frozen=True):
-    """What a file of results has that a command wrote."""
+    """What a file of results has that a command wrote.
+
+    Attributes:
+        lines: The list of which each item has a line in the file, so that differences can be read.
+    """
 
     what: ClassVar[str] = "results"
     remedy: ClassVar[str] = "write it anew with python -m study store export"
+    lines: ClassVar[str]
 
     @classmethod
     def load(cls, name: str | Path) -> Self:
@@ -116,9 +124,23 @@ class SavedResults(msgspec.Struct, frozen=True):
         """What is wrong with it although it has the form of such a file."""
         yield from ()
 
+    @property
+    def datasets(self) -> list[str]:
+        """The ids of the datasets."""
+        return list(dict.fromkeys(item.dataset for item in getattr(self, self.lines)))
+
+    def save(self, path: Path) -> None:
+        """Write the file, whole or not at all."""
+        head = msgspec.structs.asdict(self)
+        lines = b",\n".join(map(msgspec.json.encode, head.pop(self.lines)))
+        start = msgspec.json.encode(head)[:-1] + f',"{self.lines}":[\n'.encode()
+        write_whole(path, start + lines + b"\n]}\n")
+
 
 class Results(SavedResults, frozen=True, forbid_unknown_fields=True):
     """All rows of one experiment, in its order, and where they were made."""
+
+    lines: ClassVar[str] = "rows"
 
     experiment: Name
     sources: tuple[Source, ...]
@@ -150,32 +172,20 @@ class Results(SavedResults, frozen=True, forbid_unknown_fields=True):
 
     def cells(self) -> dict[tuple[Any, ...], list[Row]]:
         """The rows of each cell, in the order of the experiment."""
-        groups: dict[tuple[Any, ...], list[Row]] = {}
-        for row in self.rows:
-            groups.setdefault(row.cell, []).append(row)
-        return groups
-
-    @property
-    def datasets(self) -> list[str]:
-        """The ids of the datasets."""
-        return list(dict.fromkeys(row.dataset for row in self.rows))
+        return grouped(self.rows, lambda row: row.cell)
 
     @property
     def summary(self) -> str:
         """What there is, in words."""
         return f"{len(self.cells())} cells, {len(self.rows)} members"
 
-    def save(self, path: Path) -> None:
-        """Write the file."""
-        head = {"experiment": self.experiment, "sources": self.sources, "columns": _COLUMNS}
-        save_lines(path, head, "rows", self.rows)
 
-
-def save_lines(path: Path, head: Mapping[str, Any], name: str, items: Iterable[Any]) -> None:
-    """Write a file of results, an item in a line so that differences can be read."""
-    lines = b",\n".join(map(msgspec.json.encode, items))
-    start = msgspec.json.encode(head)[:-1] + f',"{name}":[\n'.encode()
-    write_whole(path, start + lines + b"\n]}\n")
+def grouped(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
+    """The items of each key, in the order in which they come."""
+    groups: dict[_Key, list[_Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 class MeanAndStd:
@@ -229,17 +239,11 @@ def measured(results: Results) -> list[Measured]:
     for rows in results.cells().values():
         with suppress(DataError):
             chosen = choose(rows)
-            by_split: dict[int, list[float]] = {}
-            for row in chosen:
-                by_split.setdefault(row.split, []).append(100 * row.test)
+            first, by_split = chosen[0], grouped(chosen, lambda row: row.split)
             cell = Measured(
-                protocol=chosen[0].protocol,
-                dataset=chosen[0].dataset,
-                model=chosen[0].model,
-                axes=chosen[0].axes,
-                setting=chosen[0].setting,
+                *(first.protocol, first.dataset, first.model, first.axes, first.setting),
                 val=100 * fmean(row.val for row in chosen),
-                scores={split: fmean(scores) for split, scores in sorted(by_split.items())},
+                scores={n: fmean(100 * row.test for row in by_split[n]) for n in sorted(by_split)},
                 seeds=len({row.seed for row in chosen}),
                 runs=len(rows),
                 seconds=sum(row.seconds for row in rows),
@@ -253,13 +257,7 @@ def as_texts(values: Mapping[str, Any]) -> dict[str, str]:
     return {k: f"{v:g}" if isinstance(v, float) else str(v) for k, v in values.items()}
 
 
-def with_setting(results: Results, name: str, value: float) -> Results:
-    """The rows that have this value of a setting, and those of models without that setting."""
-    rows = tuple(row for row in results.rows if row.setting.get(name, value) == value)
-    return Results(results.experiment, results.sources, rows)
-
-
-def choose(rows: Iterable[Row]) -> list[Row]:
+def choose(rows: Sequence[Row]) -> list[Row]:
     """The rows of the setting whose mean validation score is best; the first of equals.
 
     A setting with a row without scores is not chosen.
@@ -267,18 +265,16 @@ def choose(rows: Iterable[Row]) -> list[Row]:
     Args:
         rows: Those of one cell.
     """
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(tuple(sorted(row.setting.items())), []).append(row)
 
     def mean(group: list[Row]) -> float:
         sound = all(row.has_scores for row in group)
         return fmean(row.val for row in group) if sound else math.nan
 
-    chosen = first_best(groups.values(), mean)
+    by_setting = grouped(rows, lambda row: tuple(sorted(row.setting.items())))
+    chosen = first_best(by_setting.values(), mean)
     if chosen is None:
         raise DataError(
-            f"nothing can be chosen: {next(iter(groups.values()))[0].model} has diverged with each "
-            "setting; train it with a lower learning rate"
+            f"nothing can be chosen: {rows[0].model} has diverged with each setting; train it "
+            "with a lower learning rate"
         )
     return chosen

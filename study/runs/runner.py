@@ -1,15 +1,21 @@
-"""Runs what is missing of an experiment, population by population."""
+"""Runs what is missing of an experiment, population by population, and notes where it was made."""
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
 import traceback
 import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from memohop.data.check import MissingClassWarning
 from memohop.errors import DataError
@@ -19,8 +25,9 @@ from memohop.jobs.search import AskTell, drive
 from memohop.ram import OutOfMemoryError
 from memohop.training import Job, Result
 from memohop.training.trainer import DivergedWarning
+from memohop.version import __version__
+from study import ROOT
 from study.runs.cell import Cell, cost
-from study.runs.provenance import source
 from study.runs.results import Source
 from study.runs.store import Claims, Store
 
@@ -35,13 +42,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Attempt:
-    """The end of a job, other than its loss.
-
-    Attributes:
-        results: One for each run of the job; none if the training failed.
-        source: Where they were made.
-        failure: The traceback, if the training failed.
-    """
+    """The end of a job, other than its loss: a result for each run, or a traceback."""
 
     results: tuple[Result, ...] = ()
     source: Source | None = None
@@ -88,16 +89,7 @@ def run_cells(
     """Train the cells that are missing, and write each population when it is trained.
 
     A cell is there when all of its populations are; if the work is interrupted before, those that
-    were done are not trained again. After a rung of a ladder comes the next one, before any other
-    cell, so that searches that have begun are finished first.
-
-    Args:
-        cells: Those that should be in the store in the end; of a ladder, those of the first rung.
-        store: The store.
-        root: A local folder with the data files.
-        device: ``cpu`` or ``cuda``.
-        executor: Who trains.
-        **how: Other arguments of :class:`CellSearch`.
+    were done are not trained again. The other arguments are those of :class:`CellSearch`.
     """
     with Claims(store) as claims:
         search = CellSearch(cells, store, claims, **how)
@@ -142,10 +134,10 @@ class CellSearch(AskTell[Batch]):
     """The cells that are missing, as batches; a cell is claimed when its first one is asked for.
 
     There may be more after the last one was given: the next rung of a ladder follows one that is
-    complete, before any other cell.
+    complete, before any other cell, so that searches that have begun are finished first.
 
     Args:
-        cells: Those that should be in the store in the end.
+        cells: Those that should be in the store in the end; of a ladder, those of the first rung.
         store: The store.
         claims: Those of this process on its cells.
         watcher: Called as ``watcher(tally, cell, share)`` with the share of all the work that is
@@ -177,7 +169,11 @@ class CellSearch(AskTell[Batch]):
         others = [cell for cell in pending if not cell.halving]
         if costly_first:  # of two cells that share runs, the larger one is to count them
             others.sort(key=lambda cell: cell.cost, reverse=True)
-        work = self._work(others)
+        work, counted = dict[str, float](), set[str]()
+        for cell in others:  # a run that several share costs once
+            new = [run for run in store.missing(cell.runs) if run.id not in counted]
+            counted.update(run.id for run in new)
+            work[cell.id] = cost(new)
         if costly_first:
             others.sort(key=lambda cell: work[cell.id], reverse=True)
         self._waiting: deque[Cell] = deque([*others, *ladders])
@@ -245,26 +241,12 @@ class CellSearch(AskTell[Batch]):
         self.tally.cells += after is not None
         return after
 
-    def _work(self, pending: Sequence[Cell]) -> dict[str, float]:
-        """The cost of each cell, by id; a run that several cells share costs once."""
-        counted: set[str] = set()
-        work = {}
-        for cell in pending:
-            new = [run for run in self._store.missing(cell.runs) if run.id not in counted]
-            counted.update(run.id for run in new)
-            work[cell.id] = cost(new)
-        return work
-
     def _open(self, cell: Cell) -> None:
         if not self._claims.take(cell.id):
             self.tally.elsewhere += 1
             return
         if self._left is not None:
             self._left -= 1
-        if self._store.has(cell):
-            self.tally.there += 1
-            self._leave(cell)
-            return
         groups = populations(self._store.missing(cell.runs))
         self._unfinished[cell.id] = len(groups)
         self._ready += [Batch(tuple(group), cell) for group in groups]
@@ -272,13 +254,53 @@ class CellSearch(AskTell[Batch]):
             self._close(cell)
 
     def _close(self, cell: Cell) -> None:
-        """Write the cell, if it is complete."""
-        if not self._store.missing(cell.runs):
+        """Write the cell, if it is complete and another process has not."""
+        if self._store.has(cell):
+            self.tally.there += 1
+        elif not self._store.missing(cell.runs):
             self._store.write(cell)
             self.tally.done += 1
-        self._leave(cell)
-
-    def _leave(self, cell: Cell) -> None:
         self._claims.drop(cell.id)
         if after := self._after(cell):
             self._waiting.appendleft(after)
+
+
+COMMIT = "MEMOHOP_COMMIT"
+_PACKAGES = ("torch", "torch_geometric", "numpy", "scipy")
+
+
+@cache
+def source(device: str) -> Source:
+    """The code and machine of this process, training on a device."""
+    versions = {"memohop": __version__, "python": platform.python_version()}
+    versions |= {name: version(name) for name in _PACKAGES}
+    name = torch.cuda.get_device_name() if device == "cuda" else _processor()
+    return Source(versions=versions, device=name, commit=commit())
+
+
+def commit() -> str | None:
+    """The commit of the checkout, marked if files were changed.
+
+    The environment variable ``MEMOHOP_COMMIT`` names it for a copy without its history.
+    """
+    if os.environ.get(COMMIT):
+        return os.environ[COMMIT]
+    if not (ROOT / ".git").exists():  # a copy, perhaps below someone else's checkout
+        return None
+    command = ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=20, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())

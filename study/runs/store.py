@@ -14,23 +14,31 @@ import socket
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    closing,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from threading import Event, Thread
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 import psutil
 
 from memohop.errors import DataError, UsageError
+from memohop.jobs.named import Scalar
 from memohop.training import Job, Result
 from memohop.training.job import digest
-from study.runs._database import blaming, connect, is_old, mark_as_new, open_database, transaction
+from study.runs._database import VERSION, blaming, connect, open_database, pragma, transaction
 from study.runs.cell import Cell
 from study.runs.results import Source
-from study.runs.stored import Members, StoredCell, StoredRun, checked_source, require
+from study.runs.stored import StoredCell, StoredRun, checked_source, require, setting_of
 
 _BEAT = 10.0  # seconds between two signs of life
 _STALE = 60.0  # seconds without one after which a claim is void
@@ -43,35 +51,33 @@ _SELECT_RUNS = "SELECT runs.*, digest FROM runs LEFT JOIN checks ON checks.run =
 _SELECT_MEMBERS = (  # without those whose run is gone
     "SELECT run, setting FROM members JOIN runs ON runs.id = run WHERE cell = ? ORDER BY place"
 )
-_WRITE_CHECK = "INSERT OR REPLACE INTO checks VALUES (?, ?)"
+_CHECK = "OR REPLACE INTO checks"
+
+
+_Members = list[tuple[str, dict[str, Scalar]]]
 
 
 class Store:
-    """Opens a file, or makes it.
-
-    Args:
-        path: The file.
-        read_only: Whether the file must exist and stays as it is.
-    """
+    """Opens a file, or makes it; one to be read only must exist, and stays as it is."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self.db = open_database(path, read_only=read_only)
-        self._is_old = is_old(self.db)
+        self._is_old = pragma(self.db, "user_version") < VERSION
         if self._is_old and not read_only:
-            try:
+            with ExitStack() as on_failure:
+                on_failure.callback(self.close)
                 self._bring_up_to_date()
-            except BaseException:
-                self.close()
-                raise
+                on_failure.pop_all()
 
     def _bring_up_to_date(self) -> None:
         """Give digests to the rows of a store of version 1 that have none."""
         with self.transaction():
-            digests = [(run.id, run.digest) for run, _ in self._runs()]
-            digests += [(cell.id, cell.digest) for cell in self.cells().values()]
-            self.db.executemany(_WRITE_CHECK, digests)
-            mark_as_new(self.db)
+            digests = {run.id: run.digest for run, _ in self._runs()}
+            digests |= {key: cell.digest for key, cell in self.cells().items()}
+            for key, check in digests.items():
+                self.insert(_CHECK, key, check)
+            self.db.execute(f"PRAGMA user_version = {VERSION}")
         self._is_old = False
 
     def close(self) -> None:
@@ -88,6 +94,11 @@ class Store:
         with blaming(self.path, "written"), transaction(self.db):
             yield
 
+    def insert(self, where: str, *values: Any) -> int:
+        """Write a row, such as ``INTO runs``; how many are new."""
+        marks = ", ".join("?" * len(values))
+        return self.db.execute(f"INSERT {where} VALUES ({marks})", values).rowcount
+
     def cells(self) -> dict[str, StoredCell]:
         """All cells by their id, in the order in which they were finished."""
         cells = {cell.id: cell for cell in self._cells("ORDER BY cells.rowid")}
@@ -99,18 +110,24 @@ class Store:
         """The cell of that id, if it is there."""
         return next(self._cells("WHERE id = ?", key), None)
 
-    def members_of(self, cell: StoredCell) -> Members:
+    def members_of(self, cell: StoredCell) -> _Members:
         """The ids of a cell's runs with their settings; a cell that has failed has none."""
         if cell.failure is not None:
             return []
         with self.reading():
-            return cell.checked_members(self.db.execute(_SELECT_MEMBERS, (cell.id,)))
+            rows = self.db.execute(_SELECT_MEMBERS, (cell.id,))
+            members = [(msgspec.convert(run, str), setting_of(text)) for run, text in rows]
+            is_whole = digest(members) == cell.content
+            require(is_whole, f"the members of the cell {cell.id} are not what was written")
+            return members
 
     def missing(self, runs: Iterable[Job]) -> list[Job]:
         """The runs that are not in the store, each one once."""
         wanted = {run.id: run for run in runs}
+        query = "SELECT 1 FROM runs WHERE id = ?"
         with self.reading():
-            return [run for key, run in wanted.items() if not self._has_run(key)]
+            there = {key for key in wanted if self.db.execute(query, (key,)).fetchone()}
+        return [run for key, run in wanted.items() if key not in there]
 
     def has(self, cell: Cell) -> bool:
         """Whether the cell is there, with results and with exactly these runs."""
@@ -122,30 +139,25 @@ class Store:
         wanted = list(keys)
         yield from self._runs(f"WHERE runs.id IN ({', '.join('?' * len(wanted))})", *wanted)
 
-    def trained_together(self) -> dict[str, tuple[str, ...]]:
-        """The ids of the runs that were trained for the same cell as each run, itself included.
+    def companies(self) -> dict[str, tuple[tuple[str, ...], Source]]:
+        """The ids of the runs that were trained for the same cell as each run, and where it was.
 
         Those are the runs of the first cell that has it, less those of cells before that one. Runs
         of cells that are not complete yet are left out.
         """
-        together: dict[str, tuple[str, ...]] = {}
+        companies: dict[str, tuple[tuple[str, ...], Source]] = {}
         with self.reading():
+            sources = self._sources()
             rows = self.db.execute(
-                "SELECT cells.rowid, run FROM members JOIN cells ON cells.id = cell "
+                "SELECT cells.rowid, run, source FROM members JOIN cells ON cells.id = cell "
+                "JOIN runs ON runs.id = run JOIN sources ON sources.id = source "
                 "ORDER BY cells.rowid, place"
             )
             for _, group in groupby(rows, key=itemgetter(0)):
-                new = tuple(run for _, run in group if run not in together)
-                together |= dict.fromkeys(new, new)
-        return together
-
-    def sources_of_runs(self) -> Iterator[tuple[str, Source]]:
-        """The id of each run, and where it was made."""
-        with self.reading():
-            sources = self._sources()
-            for key, made in self.db.execute("SELECT id, source FROM runs"):
-                if made in sources:
-                    yield key, sources[made]
+                made = {run: source for _, run, source in group if run not in companies}
+                company = tuple(made)
+                companies |= {run: (company, sources[made[run]]) for run in company}
+        return companies
 
     def run(self, key: str) -> tuple[StoredRun, Source]:
         """The run of that id, and where it was made."""
@@ -169,10 +181,8 @@ class Store:
     def merge(self, other: Path) -> tuple[int, int]:
         """Take over what another store has and this one lacks, if all of both is intact.
 
-        Of runs and of finished cells that both have, this store's stay.
-
-        Returns:
-            How many runs and how many cells were new.
+        Of runs and of finished cells that both have, this store's stay. Returns how many runs and
+        how many cells were new.
         """
         if other.exists() and other.samefile(self.path):
             raise UsageError(f"{other} is the store itself; name two different ones")
@@ -197,7 +207,8 @@ class Store:
         with self.reading():
             sources = self._sources()
             for *row, check in self.db.execute(f"{_SELECT_RUNS} {where}", values):
-                run = StoredRun.checked(row, sources)
+                run = StoredRun.checked(row)
+                require(run.source in sources, f"the source of the run {run.id} is gone")
                 source = sources[run.source]
                 self._check(run, "run", check, may_lack=source.versions["memohop"] == "0.1.0")
                 yield run, source
@@ -222,39 +233,28 @@ class Store:
         rows = self.db.execute("SELECT * FROM sources")
         return {key: checked_source(key, content) for key, content in rows}
 
-    def _has_run(self, key: str) -> bool:
-        return self.db.execute("SELECT 1 FROM runs WHERE id = ?", (key,)).fetchone() is not None
-
     def _write_source(self, source: Source) -> str:
         """The id under which it is there now."""
         key = digest(msgspec.to_builtins(source))
-        content = msgspec.json.encode(source).decode()
-        self.db.execute("INSERT OR IGNORE INTO sources VALUES (?, ?)", (key, content))
+        self.insert("OR IGNORE INTO sources", key, msgspec.json.encode(source).decode())
         return key
 
     def _write_run(self, run: StoredRun) -> bool:
         """Whether the run was not there before."""
-        if self._has_run(run.id):
-            return False
-        values = msgspec.structs.astuple(run)
-        self.db.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(values))})", values)
-        self.db.execute(_WRITE_CHECK, (run.id, run.digest))
-        return True
+        is_new = self.insert("OR IGNORE INTO runs", *msgspec.structs.astuple(run)) > 0
+        if is_new:
+            self.insert(_CHECK, run.id, run.digest)
+        return is_new
 
-    def _write_cell(self, cell: StoredCell, members: Members) -> None:
+    def _write_cell(self, cell: StoredCell, members: _Members) -> None:
         *values, _ = msgspec.structs.astuple(
             msgspec.structs.replace(cell, axes=json.dumps(cell.axes))
         )
-        self.db.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
-        self.db.execute(_WRITE_CHECK, (cell.id, cell.digest))
+        self.insert("OR REPLACE INTO cells", *values)
+        self.insert(_CHECK, cell.id, cell.digest)
         self.db.execute("DELETE FROM members WHERE cell = ?", (cell.id,))
-        self.db.executemany(
-            "INSERT INTO members VALUES (?, ?, ?, ?)",
-            (
-                (cell.id, index, run, json.dumps(setting))
-                for index, (run, setting) in enumerate(members)
-            ),
-        )
+        for place, (run, setting) in enumerate(members):
+            self.insert("INTO members", cell.id, place, run, json.dumps(setting))
 
 
 class Claims:
@@ -284,22 +284,18 @@ class Claims:
     def take(self, cell: str) -> bool:
         """Claim a cell; False if another process works on it."""
         with self._store.transaction():
-            claim = self._store.db.execute(
-                "SELECT host, pid, alive FROM claims WHERE cell = ?", (cell,)
-            ).fetchone()
+            query = "SELECT host, pid, alive FROM claims WHERE cell = ?"
+            claim = self._store.db.execute(query, (cell,)).fetchone()
             if claim is not None and self._is_valid(*claim):
                 return False
-            self._store.db.execute(
-                "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?)", (cell, *self._me, time.time())
-            )
+            self._store.insert("OR REPLACE INTO claims", cell, *self._me, time.time())
         return True
 
     def drop(self, cell: str) -> None:
         """Release a cell."""
+        ours = "DELETE FROM claims WHERE cell = ? AND host = ? AND pid = ?"
         with self._store.transaction():
-            self._store.db.execute(
-                "DELETE FROM claims WHERE cell = ? AND host = ? AND pid = ?", (cell, *self._me)
-            )
+            self._store.db.execute(ours, (cell, *self._me))
 
     def _is_valid(self, host: str, pid: int, alive: float) -> bool:
         has_ended = host == self._me[0] and not psutil.pid_exists(pid)
@@ -309,7 +305,5 @@ class Claims:
         while not self._stop.wait(_BEAT):
             # An error now comes again when the cell is written, and is reported then.
             with suppress(sqlite3.Error), closing(connect(self._store.path)) as db:
-                db.execute(
-                    "UPDATE claims SET alive = ? WHERE host = ? AND pid = ?",
-                    (time.time(), *self._me),
-                )
+                alive = "UPDATE claims SET alive = ? WHERE host = ? AND pid = ?"
+                db.execute(alive, (time.time(), *self._me))

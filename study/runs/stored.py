@@ -11,7 +11,8 @@ import hashlib
 import json
 import math
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
@@ -26,21 +27,15 @@ from memohop.training.job import digest
 from study.runs.cell import Cell
 from study.runs.results import NO_SCORE, Count, Score, Source
 
-Members = list[tuple[str, dict[str, Scalar]]]
-
 
 class StoredRun(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A row of the table ``runs``.
 
     Attributes:
-        id: The digest of the content.
         text: The content as JSON.
         train, val, test: Scores at the epoch that counts, or ``NO_SCORE``.
-        best_epoch: That epoch, from 0.
-        epochs: How many were run.
         packed: Training loss and validation score of each epoch, in half precision, compressed.
         seconds: The run's share of the time that its population took.
-        finished: When, in UTC.
         source: The id of the code and machine that trained it.
     """
 
@@ -61,14 +56,11 @@ class StoredRun(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
         """The row of a run that was just trained."""
         with np.errstate(over="ignore"):  # a loss beyond 65504 has diverged, stored as infinite
             curves = np.stack([result.loss_curve, result.val_curve]).astype("<f2")
+        scores = (result.train, result.val, result.test)
+        # Neither SQLite nor JSON has NaN.
+        train, val, test = (NO_SCORE if math.isnan(score) else score for score in scores)
         return cls(
-            run.id,
-            json.dumps(run.content),
-            train=_score(result.train),
-            val=_score(result.val),
-            test=_score(result.test),
-            best_epoch=result.best_epoch,
-            epochs=result.epochs,
+            *(run.id, json.dumps(run.content), train, val, test, result.best_epoch, result.epochs),
             packed=zlib.compress(curves.tobytes()),
             seconds=round(result.seconds, 4),
             finished=_now(),
@@ -76,18 +68,17 @@ class StoredRun(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
         )
 
     @classmethod
-    def checked(cls, row: Iterable[Any], sources: Mapping[str, Source]) -> Self:
-        """A row of the table, if it can have been written; ``sources`` are those of the store."""
-        run = msgspec.convert(tuple(row), cls)
+    def checked(cls, row: Iterable[Any]) -> Self:
+        """A row of the table, if it can have been written."""
+        run, is_sound = msgspec.convert(tuple(row), cls), False
         recipe = run.content
         split, seed = recipe.pop("split", None), recipe.pop("seed", None)
-        require(
-            digest([digest(recipe), split, seed]) == run.id
-            and run.best_epoch < run.epochs
-            and run._has_its_curves(),
-            f"the run {run.id} is not what was written",
-        )
-        require(run.source in sources, f"the source of the run {run.id} is gone")
+        with suppress(zlib.error, ValueError):
+            is_sound = (
+                digest([digest(recipe), split, seed]) == run.id
+                and run.best_epoch < run.epochs == run.curves.shape[1]
+            )
+        require(is_sound, f"the run {run.id} is not what was written")
         return run
 
     @property
@@ -113,22 +104,12 @@ class StoredRun(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
         values = msgspec.structs.asdict(self)
         return digest([*(values | {"packed": hashlib.sha256(self.packed).hexdigest()}).values()])
 
-    def _has_its_curves(self) -> bool:
-        try:
-            return self.curves.shape[1] == self.epochs
-        except (zlib.error, ValueError):
-            return False
-
 
 class StoredCell(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A row of the table ``cells``, and how many members the cell has.
+    """A row of the table ``cells``, and how many runs the cell has.
 
-    Attributes:
-        id: The digest of the next five, which name the cell.
-        content: The digest of its runs.
-        failure: The traceback, or None for a cell with results.
-        finished: When, in UTC.
-        runs: How many it has.
+    The id is the digest of the next five, which name the cell, and the content that of its runs. A
+    failure is a traceback.
     """
 
     id: str
@@ -157,21 +138,10 @@ class StoredCell(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     def checked(cls, row: Iterable[Any]) -> Self:
         """A row of the table, with the number of runs, if it can have been written."""
         *name, axes, content, failure, finished, runs = row
-        cell = msgspec.convert((*name, _setting(axes), content, failure, finished, runs), cls)
-        require(
-            digest([*name[1:], cell.axes]) == cell.id,
-            f"the cell {cell.id} is not what was written",
-        )
+        cell = msgspec.convert((*name, setting_of(axes), content, failure, finished, runs), cls)
+        named = digest([*name[1:], cell.axes])
+        require(named == cell.id, f"the cell {cell.id} is not what was written")
         return cell
-
-    def checked_members(self, rows: Iterable[tuple[Any, Any]]) -> Members:
-        """The ids of its runs with their settings, exactly those that were written."""
-        members = [(msgspec.convert(run, str), _setting(setting)) for run, setting in rows]
-        require(
-            digest(members) == self.content,
-            f"the members of the cell {self.id} are not what was written",
-        )
-        return members
 
 
 def checked_source(key: str, content: Any) -> Source:
@@ -181,12 +151,8 @@ def checked_source(key: str, content: Any) -> Source:
     return msgspec.convert(raw, Source)
 
 
-def _score(score: float) -> float:
-    """A score as files have it, since neither SQLite nor JSON has NaN."""
-    return NO_SCORE if math.isnan(score) else score
-
-
-def _setting(text: Any) -> dict[str, Scalar]:
+def setting_of(text: Any) -> dict[str, Scalar]:
+    """The axes of a cell, or the setting of a member."""
     return msgspec.json.decode(msgspec.convert(text, str), type=dict[str, Scalar])
 
 

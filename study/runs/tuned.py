@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, ClassVar
 
@@ -27,14 +26,12 @@ from study.runs.results import (
     Source,
     Value,
     as_texts,
-    save_lines,
 )
 
 DIGITS = 9
 """Of a score: means over splits that are equal must be seen to be equal."""
 
 _Scores = tuple[tuple[Score, ...], ...]
-_Seconds = Annotated[float, Meta(ge=0)]
 
 
 class Tried(msgspec.Struct, frozen=True, array_like=True):
@@ -43,16 +40,15 @@ class Tried(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         settings: The places of the settings in their space.
         val: Their mean validation scores, or ``NO_SCORE`` for one that diverged.
-        networks: How many networks were trained here, and not on a rung before.
-        epochs: How many epochs these took together,
-        seconds: and how long.
+        networks: How many networks were trained here, and not on a rung before; these took so many
+            epochs and seconds together.
     """
 
     settings: Annotated[tuple[Count, ...], Meta(min_length=1)]
     val: tuple[Score, ...]
     networks: Count
     epochs: Count
-    seconds: _Seconds
+    seconds: Annotated[float, Meta(ge=0)]
 
 
 class Drawn(msgspec.Struct, frozen=True):
@@ -106,12 +102,14 @@ class TunedCell(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def row(self) -> str:
         """The name of the model with its variant."""
-        return self._with_axes(self.model, of_data=False)
+        of_model = {name: value for name, value in self.axes.items() if name != "homophily"}
+        return " ".join((self.model, *map("=".join, as_texts(of_model).items())))
 
     @cached_property
     def column(self) -> str:
-        """The name of the dataset with its variant."""
-        return self._with_axes(self.dataset, of_data=True)
+        """The name of the dataset with its variant, which is its homophily."""
+        homophily = as_texts(self.axes).get("homophily")
+        return self.dataset if homophily is None else f"{self.dataset} homophily={homophily}"
 
     @property
     def homophily(self) -> float:
@@ -128,13 +126,6 @@ class TunedCell(msgspec.Struct, frozen=True, dict=True):
         """How long they took."""
         return sum(rung.seconds for rung in self.rungs)
 
-    def _with_axes(self, name: str, *, of_data: bool) -> str:
-        texts = as_texts({k: v for k, v in self.axes.items() if (k in _OF_DATA) == of_data})
-        return " ".join((name, *(f"{key}={text}" for key, text in texts.items())))
-
-
-_OF_DATA = ("homophily",)  # the variants that are options of a dataset
-
 
 class Tuned(SavedResults, frozen=True, forbid_unknown_fields=True):
     """All cells of one protocol of an experiment, and where they were made.
@@ -144,6 +135,7 @@ class Tuned(SavedResults, frozen=True, forbid_unknown_fields=True):
     """
 
     what: ClassVar[str] = "results of a search"
+    lines: ClassVar[str] = "cells"
 
     experiment: Name
     protocol: Name
@@ -151,16 +143,6 @@ class Tuned(SavedResults, frozen=True, forbid_unknown_fields=True):
     drawn: dict[Name, Drawn]
     cells: tuple[TunedCell, ...]
     unfinished: tuple[Name, ...] = ()
-
-    def save(self, path: Path) -> None:
-        """Write the file."""
-        head = msgspec.structs.asdict(self)
-        save_lines(path, head, "cells", head.pop("cells"))
-
-    @property
-    def datasets(self) -> list[str]:
-        """The ids of the datasets."""
-        return list(dict.fromkeys(cell.dataset for cell in self.cells))
 
     @property
     def summary(self) -> str:
@@ -176,10 +158,7 @@ class Tuned(SavedResults, frozen=True, forbid_unknown_fields=True):
         """The scores of a cell, as tables show them."""
         splits = enumerate(zip(*cell.test, strict=True))
         return Measured(
-            protocol=self.protocol,
-            dataset=cell.column,
-            model=cell.row,
-            axes=cell.axes,
+            *(self.protocol, cell.column, cell.row, cell.axes),
             setting=self.setting(cell),
             val=100 * fmean(fmean(scores) for scores in cell.val),
             scores={split: 100 * fmean(scores) for split, scores in splits},

@@ -16,16 +16,14 @@ from memohop.errors import UsageError
 from memohop.jobs.executor import Executor, Lost, here
 from memohop.jobs.named import Settings, populations
 from memohop.training import NUMBERS, Job, Result
-from memohop.training.job import digest
 from study.runs.cell import Cell
 from study.runs.experiment import Experiment
-from study.runs.export import name_of
-from study.runs.provenance import source
+from study.runs.export import name_of, space_id
 from study.runs.results import Source
-from study.runs.runner import Batch, attempt
+from study.runs.runner import Batch, attempt, source
 from study.runs.store import Store
 from study.runs.stored import StoredRun
-from study.runs.tuned import DIGITS, Tuned, TunedCell
+from study.runs.tuned import DIGITS, Tuned
 
 COMPARED = ("train", "val", "test", "best_epoch", "epochs", "packed")
 """The columns of a stored run that must be the same."""
@@ -38,7 +36,6 @@ class Record:
     """Runs that were made before.
 
     Attributes:
-        name: What it is, in messages.
         sources: By the id of a run, where it was made.
         companies: For each cell with a run of some ids, gives those that were trained for it, and
             the cell itself where it is known.
@@ -75,16 +72,16 @@ class Verdict:
     """What became of a sample.
 
     Attributes:
+        elsewhere: How many runs of the record were made on another kind of device.
+        lost: By id, why a run could not be trained again.
         same: How many runs gave the same to the bit.
         different: By id, the runs that did not, with what they are and what differs.
-        lost: By id, why a run could not be trained again.
-        elsewhere: How many runs of the record were made on another kind of device.
     """
 
+    elsewhere: int
+    lost: dict[str, str]
     same: int = 0
     different: dict[str, str] = field(default_factory=dict)
-    lost: dict[str, str] = field(default_factory=dict)
-    elsewhere: int = 0
 
 
 def verify(
@@ -97,18 +94,9 @@ def verify(
     executor: Executor = here,
     watcher: Callable[[int, int], None] = lambda done, total: None,
 ) -> Verdict:
-    """Train random runs of a record again.
+    """Train so many random runs of a record again; the seed decides which ones.
 
     Rounding depends on the device: only runs that were made on the same kind are taken.
-
-    Args:
-        record: The runs.
-        count: How many of them.
-        seed: Decides which ones.
-        root: A local folder with the data files.
-        device: ``cpu`` or ``cuda``.
-        executor: Who trains.
-        watcher: Called as ``watcher(done, total)``.
     """
     present = source(device)
     ours = sorted(key for key, made in record.sources.items() if made.device == present.device)
@@ -117,20 +105,20 @@ def verify(
             f"no complete cell of {record.name} was made on this kind of device ({present.device});"
             " verify it where it was made, or name another --device"
         )
-    verdict = Verdict(elsewhere=len(record.sources) - len(ours))
-    left = chosen = set(Random(seed).sample(ours, min(count, len(ours))))
-    work = partial(attempt, root=root, device=device)
-    for batch, end in executor(work, record.batches(chosen)):
-        wanted = {run.id for run in batch.runs} & chosen
-        left = left - wanted
-        if isinstance(end, Lost) or end.failure:
-            why = end.reason if isinstance(end, Lost) else str(end.failure).splitlines()[-1]
-            verdict.lost |= dict.fromkeys(wanted, why)
-            continue
-        for run, result in zip(batch.runs, end.results, strict=True):
-            if run.id not in wanted:
+    chosen = set(Random(seed).sample(ours, min(count, len(ours))))
+    verdict = Verdict(len(record.sources) - len(ours), lost=dict.fromkeys(chosen, _CHANGED))
+    done = 0
+    for batch, end in executor(partial(attempt, root=root, device=device), record.batches(chosen)):
+        for place, run in enumerate(batch.runs):
+            if run.id not in chosen:
                 continue
-            if differs := record.difference(run, result):
+            done += 1
+            if isinstance(end, Lost) or end.failure:
+                why = end.reason if isinstance(end, Lost) else str(end.failure).splitlines()[-1]
+                verdict.lost[run.id] = why
+                continue
+            del verdict.lost[run.id]
+            if differs := record.difference(run, end.results[place]):
                 name = batch.cell.name if batch.cell else f"{run.data.name} {run.model}"
                 what = f"{name} split={run.member.split} seed={run.member.seed}"
                 version = record.sources[run.id].versions["memohop"]
@@ -139,8 +127,7 @@ def verify(
                 verdict.different[run.id] = f"{what}: {differs}"
             else:
                 verdict.same += 1
-        watcher(len(chosen - left), len(chosen))
-    verdict.lost |= dict.fromkeys(left, _CHANGED)
+        watcher(done, len(chosen))
     return verdict
 
 
@@ -149,11 +136,15 @@ def stored_runs(store: Store) -> Record:
 
     Without runs of a cell that was interrupted, and is not complete yet.
     """
-    together = store.trained_together()
+    known = store.companies()
+
+    def place(run: StoredRun) -> tuple[str, str, str]:
+        """Runs on one graph are neighbours, so that it is loaded once."""
+        return run.content["data"]["dataset"], run.content["model"], run.id
 
     def companies(ids: Collection[str]) -> Iterator[tuple[Sequence[Job], None]]:
-        chosen = sorted((run for run, _ in store.runs(ids)), key=_place)
-        for company in dict.fromkeys(together[run.id] for run in chosen):
+        chosen = sorted((run for run, _ in store.runs(ids)), key=place)
+        for company in dict.fromkeys(known[run.id][0] for run in chosen):
             jobs = {run.id: run_of(run.content) for run, _ in store.runs(company)}
             yield [jobs[key] for key in company if jobs[key].id == key], None
 
@@ -161,7 +152,7 @@ def stored_runs(store: Store) -> Record:
         run, _ = store.run(key)
         return {name: getattr(run, name) for name in COMPARED}
 
-    sources = {key: made for key, made in store.sources_of_runs() if key in together}
+    sources = {key: made for key, (_, made) in known.items()}
     return Record(str(store.path), sources, companies, expected)
 
 
@@ -169,19 +160,21 @@ def published_runs(tuned: Tuned, experiment: Experiment) -> Record:
     """The runs of a search's last rungs, of which validation and test score must be the same.
 
     So a table can be verified without the store that it came from.
-
-    Args:
-        tuned: The results.
-        experiment: The experiment that they are of.
     """
     ladders: list[list[Cell]] = []
     sources: dict[str, Source] = {}
     scores: dict[str, dict[str, float]] = {}
-    first = {name_of(cell): cell for cell in experiment.cells()}
+    first_rungs = {name_of(cell): cell for cell in experiment.cells()}
     for cell in tuned.cells:
-        ladders.append(_ladder(cell, first.get(name_of(cell))))
-        pairs = zip(chain(*cell.val), chain(*cell.test), strict=True)
-        for run, (val, test) in zip(ladders[-1][-1].runs, pairs, strict=True):
+        first = first_rungs.get(name_of(cell))
+        if first is None or not first.halving or space_id(first) != cell.space:
+            raise UsageError(
+                f"{cell.row} on {cell.column} is not what the experiment file says now; take "
+                "results of this version, or the version that made them"
+            )
+        ladders.append([first.on_rung(n, rung.settings) for n, rung in enumerate(cell.rungs)])
+        columns = (ladders[-1][-1].runs, chain(*cell.val), chain(*cell.test))
+        for run, val, test in zip(*columns, strict=True):
             sources[run.id] = tuned.sources[cell.source]
             scores[run.id] = {"val": val, "test": test}
 
@@ -216,18 +209,3 @@ def run_of(content: Mapping[str, Any]) -> Job:
     )
     job = settings.job(data["dataset"], content["model"])
     return job.at(content["split"], content["seed"])
-
-
-def _place(run: StoredRun) -> tuple[str, str, str]:
-    """Runs on one graph are neighbours, so that it is loaded once."""
-    return run.content["data"]["dataset"], run.content["model"], run.id
-
-
-def _ladder(cell: TunedCell, first: Cell | None) -> list[Cell]:
-    """The rungs of a search, from the one that the experiment file has."""
-    if first is None or not first.halving or digest(first.drawn)[:12] != cell.space:
-        raise UsageError(
-            f"{cell.row} on {cell.column} is not what the experiment file says now; take results "
-            "of this version, or the version that made them"
-        )
-    return [first.on_rung(number, rung.settings) for number, rung in enumerate(cell.rungs)]

@@ -86,11 +86,10 @@ class Comparison:
 
     def apart(self) -> list[tuple[str, str]]:
         """The pairs that differ by Nemenyi's test, the better one first."""
-        return [
-            (self.models[i], self.models[j])
-            for i, j in self.p
-            if self.ranks[j] - self.ranks[i] > self.critical_difference
+        far = [
+            (i, j) for i, j in self.p if self.ranks[j] - self.ranks[i] > self.critical_difference
         ]
+        return [(self.models[i], self.models[j]) for i, j in far]
 
 
 def compare(scores: Mapping[str, Sequence[float]]) -> Comparison:
@@ -148,9 +147,8 @@ def corrected_t_test(
 ) -> float:
     """The two-sided p-value of Nadeau and Bengio's corrected resampled t-test.
 
-    Args:
-        differences: Of the scores of two models, one for each split; a single one shows nothing.
-        test_to_train: Test nodes for each training node.
+    The differences are those of the scores of two models, one for each split; a single one shows
+    nothing. There are so many test nodes for each training node.
     """
     if len(differences) == 1:
         return 1.0
@@ -163,13 +161,9 @@ def non_inferiority_test(
 ) -> float:
     """The one-sided p-value of the corrected t-test against a mean of ``-margin`` or less.
 
-    Args:
-        differences: Of the scores of two models, one for each split.
-        margin: What counts as no difference in practice; in the unit of the differences.
-        test_to_train: Test nodes for each training node.
+    The margin is what counts as no difference in practice, in the unit of the differences.
     """
-    above = float(np.mean(differences)) + margin
-    return _one_sided_p(above, differences, test_to_train)
+    return _one_sided_p(float(np.mean(differences)) + margin, differences, test_to_train)
 
 
 def _one_sided_p(mean: float, differences: Sequence[float], test_to_train: float) -> float:
@@ -180,15 +174,10 @@ def _one_sided_p(mean: float, differences: Sequence[float], test_to_train: float
     return float(stats.t.sf(mean / error, len(differences) - 1))
 
 
-def corrected_interval(
-    differences: Sequence[float], *, test_to_train: float = TEST_TO_TRAIN
-) -> Interval:
+def corrected_interval(differences: Sequence[float], *, test_to_train: float) -> Interval:
     """The interval that leaves out 0 where the corrected t-test is below ``ALPHA``.
 
-    Args:
-        differences: Of the scores of two models, one for each split. A single one gives an interval
-            that holds everything.
-        test_to_train: Test nodes for each training node.
+    That of a single difference holds everything.
     """
     count, mean, reach = len(differences), float(np.mean(differences)), math.inf
     if count > 1:
@@ -216,34 +205,25 @@ def corrected_p(
 
 def against(
     scores: Mapping[str, Sequence[float]],
-    reference: str,
+    reference: str | None = None,
     *,
     test_to_train: float = TEST_TO_TRAIN,
 ) -> dict[str, float]:
     """The p-value of each model's distance to a reference, within one dataset.
 
     By the corrected resampled t-test after Holm's correction for the number of models; 1 for the
-    reference itself.
+    reference itself. Without one it is the best mean: below ``ALPHA`` a model is worse than it.
 
     Args:
         scores: Of each model, one for each split, in the same order; two splits or more.
         reference: One of the models.
         test_to_train: Test nodes for each training node.
     """
-    own, test = (
-        np.asarray(scores[reference]),
-        partial(corrected_t_test, test_to_train=test_to_train),
-    )
+    reference = reference or max(scores, key=lambda model: np.mean(scores[model]))
+    own = np.asarray(scores[reference])
     differences = {m: (own - of_model).tolist() for m, of_model in scores.items() if m != reference}
+    test = partial(corrected_t_test, test_to_train=test_to_train)
     return dict.fromkeys(scores, 1.0) | corrected_p(differences, test)
-
-
-def against_the_best(
-    scores: Mapping[str, Sequence[float]], *, test_to_train: float = TEST_TO_TRAIN
-) -> dict[str, float]:
-    """The same with the best mean as the reference; below ``ALPHA`` a model is worse than it."""
-    best = max(scores, key=lambda model: np.mean(scores[model]))
-    return against(scores, best, test_to_train=test_to_train)
 
 
 def wilcoxon(differences: Array) -> Array:

@@ -9,8 +9,7 @@ from made_up_results import findings as findings
 from made_up_results import page as page
 from made_up_results import tables as tables
 from memohop.training import Result
-from study.runs.provenance import source
-from study.runs.runner import Attempt, run_cells
+from study.runs.runner import Attempt, run_cells, source
 from study.runs.store import Store
 from tiny_experiment import one_job_each as one_job_each
 from tiny_experiment import tiny as tiny

@@ -136,7 +136,7 @@ class TestGates:
             ("cora", "gcn+mmp"),
         ]
         # Validation was made up to choose 0.2, and the rest is what table1 says.
-        settings, _ = Experiment("table1").row("official", "gcn+mmp", "texas")
+        settings, *_ = Experiment("table1").row("official", "gcn+mmp", "texas")
         assert jobs[0][0] == settings.having({"lam": 0.2}).job("texas", "gcn+mmp")
         assert {protocol for _, protocol in jobs} == {"official"}
         written = Gates.load(tmp_path / "gates.json")

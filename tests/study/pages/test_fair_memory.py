@@ -23,7 +23,7 @@ from fair_again import (
     text,
 )
 from memohop.data.datasets.registry import describe
-from study.statistics.best_published import PUBLISHED
+from study.statistics.leaderboard import PUBLISHED
 
 
 def test_wins_ties_losses_and_probabilities(fair_page, gains, verdicts):

@@ -6,8 +6,7 @@ from scipy import stats
 
 from made_up_results import results_of, row
 from study.cli import main
-from study.paper.homophilous import GRAPHS, OTHERS, comparable_on, leads
-from study.paper.table1 import tables_of
+from study.paper.table1 import HOMOPHILOUS, comparable_on, leads, tables_of
 from study.runs.results import measured
 from study.statistics.comparison import (
     TEST_TO_TRAIN,
@@ -16,10 +15,11 @@ from study.statistics.comparison import (
     non_inferiority_test,
 )
 
+OTHERS = ("", "+jk", "+de")
 NOISE = np.array([-2, 2, -1, 1, -3, 3, 0, 0, -1, 1]) / 4
 
 
-def made_up(levels, graphs=GRAPHS):
+def made_up(levels, graphs=HOMOPHILOUS):
     """Results in which each model has the same noise on its splits around a level, in percent."""
     rows = []
     for seed, graph in enumerate(graphs):
@@ -46,7 +46,7 @@ def test_it_is_comparable_when_it_is_shown_not_to_be_a_point_behind():
     assert comparable_on(leads_of(level(mmp=3, jk=3, de=5))) == []  # two points behind +de
     ahead = leads_of(level(mmp=3))
     assert {one.verdict for one in ahead.values()} == {"comparable"}
-    assert comparable_on(ahead) == list(GRAPHS)
+    assert comparable_on(ahead) == list(HOMOPHILOUS)
 
 
 def test_behind_by_less_than_can_be_seen_is_neither():

@@ -9,7 +9,7 @@ from made_up_results import results_of, row
 from memohop.errors import UsageError
 from study.paper.curves import curves
 from study.paper.table1 import difference, tables_of
-from study.runs.results import measured, with_setting
+from study.runs.results import measured
 
 
 def one_table(*rows):
@@ -45,11 +45,6 @@ def test_validation_chooses_and_seeds_are_averaged_before_the_spread_is_taken():
 def test_one_split_has_no_standard_deviation():
     (cell,) = measured(results_of(row(0.5)))
     assert cell.std is None
-
-
-def test_rows_of_one_setting_and_of_models_without_it():
-    rows = [row(0.1, setting={"lam": 0.0}), row(0.2, setting={"lam": 0.4}), row(0.3, model="mlp")]
-    assert [r.test for r in with_setting(results_of(*rows), "lam", 0).rows] == [0.1, 0.3]
 
 
 def test_measured_beside_printed():

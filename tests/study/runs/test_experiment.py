@@ -36,7 +36,7 @@ def assert_refused(path, old, new, words):
 
 
 def test_a_row_is_put_together_from_its_parts(tiny):
-    settings, search = tiny.row("paper", "gcn+mmp", "csbm")
+    settings, search, _ = tiny.row("paper", "gcn+mmp", "csbm")
     assert settings.lr == 0.03  # of the group, over that of the row it is like
     assert settings.weight_decay == 0  # of the dataset
     assert settings.options == {"hidden_channels": 8}
@@ -46,7 +46,7 @@ def test_a_row_is_put_together_from_its_parts(tiny):
 
 
 def test_a_protocol_like_another_differs_where_it_says_so(tiny):
-    settings, search = tiny.row("official", "gcn+mmp", "csbm")
+    settings, search, _ = tiny.row("official", "gcn+mmp", "csbm")
     assert (settings.lr, settings.rules) == (0.05, Rules(keep="latest"))
     assert search == tiny.row("paper", "gcn+mmp", "csbm")[1]
     assert tiny.row("official", "mlp", "csbm") == tiny.row("paper", "mlp", "csbm")

@@ -10,7 +10,7 @@ from scipy import stats
 
 from study.statistics.comparison import (
     ALPHA,
-    against_the_best,
+    against,
     average_ranks,
     compare,
     corrected_interval,
@@ -180,7 +180,7 @@ def test_against_the_best_keeps_what_is_not_significantly_worse():
     rng = np.random.default_rng(0)
     best = rng.normal(80, 4, 10)
     scores = {"far": best - 12 + rng.normal(0, 1, 10), "near": best - rng.normal(0.3, 1, 10)}
-    p = against_the_best({**scores, "best": best})
+    p = against({**scores, "best": best})
     assert list(p) == ["far", "near", "best"]
     assert p["best"] == 1.0
     assert p["near"] > ALPHA > p["far"]
