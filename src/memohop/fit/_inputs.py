@@ -29,7 +29,7 @@ from memohop.data.check import check_one_kind
 from memohop.data.folds import own_split
 from memohop.data.splits import OwnSplit
 from memohop.data.tables import ColumnEncoder, OwnGraph, find_column, open_table, read_graph
-from memohop.errors import DataError, UsageError
+from memohop.errors import UsageError
 from memohop.fit._problem import Inputs
 from memohop.pyg import Data
 
@@ -70,15 +70,7 @@ class Given(NamedTuple):
 
 
 def given_to_fit(x: Any, y: Any, edges: Any, groups: Any = None, split: int | None = None) -> Given:
-    """A graph in any form but tables.
-
-    Args:
-        x: The graph, or its features.
-        y: The targets, or the name of the attribute that holds them.
-        edges: Arcs, if ``x`` is features.
-        groups: The group of each node; None for those of the graph.
-        split: The column of the masks to use, if ``x`` is a ``Data`` with several.
-    """
+    """A graph in any form but tables; arguments as for :meth:`GraphEstimator.fit`."""
     if split is not None and not isinstance(x, Data):
         raise UsageError(f"split={split}, but X is not a Data with masks; leave it out")
     if _are_tables(edges):
@@ -97,7 +89,7 @@ def given_to_fit(x: Any, y: Any, edges: Any, groups: Any = None, split: int | No
     given = _as_given(x, y, edges)
     if isinstance(x, Data):
         given = given._replace(own=own_split(x, split))
-    return given if groups is None else given._replace(groups=number_groups(groups))
+    return given if groups is None else given._replace(groups=_number_groups(groups))
 
 
 def given_to_predict(
@@ -105,12 +97,7 @@ def given_to_predict(
 ) -> Given:
     """A graph in any form; tables and NetworkX are read as those of ``fit``.
 
-    Args:
-        model: The fitted model.
-        x: The graph, its features, or its table of nodes.
-        y: The targets, or the name of the column or attribute that holds them.
-        edges: Arcs or tables of edges, if ``x`` is not the whole graph.
-        append: Whether they are new nodes in the graph of ``fit``.
+    Arguments as for :meth:`GraphEstimator.outputs`; ``y`` may name a column or attribute.
     """
     if _is_networkx(x) or _are_tables(edges):
         label = {"label": y} if isinstance(y, str) else {}
@@ -145,18 +132,12 @@ def read_alike(
 
 def how_to_read(model: GraphEstimator) -> dict[str, Any]:
     """The arguments of :func:`~memohop.read_graph` that read tables as those of ``fit``."""
-    encoder = model.encoder_
-    if encoder is None or model.reading_ is None:
+    if model.encoder_ is None or model.reading_ is None:
         raise UsageError(
             "this model was fitted on arrays, not on tables; predict from Python, with features "
             "and edges as arrays"
         )
-    if (made := len(encoder.feature_names)) != model.n_features_in_:
-        raise DataError(
-            f"the columns of this model make {made} feature(s), and it has {model.n_features_in_}; "
-            "copy the model again, or fit it again"
-        )
-    return {**model.reading_, "encoder": encoder, "classes": model._classes()}
+    return {**model.reading_, "encoder": model.encoder_, "classes": model._classes()}
 
 
 def inputs_of(
@@ -302,7 +283,7 @@ def _of_data(data: Data, wants_labels: bool) -> Given:
     return Given(data.x.cpu().numpy(), labels, data.edge_index, weights=weights)
 
 
-def number_groups(groups: Any) -> NDArray[np.int64]:
+def _number_groups(groups: Any) -> NDArray[np.int64]:
     """A number for each group; a node without one, None or NaN, is a group of its own."""
     known, names, _ = _labels(groups)
     numbers = len(known) + np.arange(len(known))

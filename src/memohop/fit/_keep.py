@@ -35,16 +35,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Required, TypeAlias, 
 
 import msgspec
 import numpy as np
-import torch
 from msgspec import UNSET, Meta, UnsetType
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from safetensors.numpy import save as save_arrays
-from scipy import sparse
 
 import memohop.folders as folders
-from memohop.data.arcs import check_arcs
 from memohop.data.tables import ColumnEncoder
 from memohop.errors import DataError, UsageError, check_choice
 from memohop.fit._candidate import Setting
@@ -157,6 +154,9 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(f"shifts={shifts[:9]} are not a number for each class")
         if names is not UNSET and len(names) != sizes.features:
             raise UsageError(f"{sizes.features} features have {len(names)} names")
+        made = None if self.encoder_ is None else len(self.encoder_.feature_names)
+        if made not in (None, sizes.features):
+            raise UsageError(f"the columns make {made} feature(s), and there are {sizes.features}")
         check_choice("metric", report.metric, METRICS)
         if METRICS[report.metric].is_regression != numbers or (report.residual is None) == numbers:
             said = f"metric={report.metric!r} and residual={report.residual}"
@@ -174,8 +174,11 @@ def save(estimator: GraphEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator into a folder, which may hold an older model."""
     folder = MODEL_FOLDER.check_target(path)
     parts, weights = _take_apart(estimator.model_)
-    arrays = {"weights": weights, "graph": _graph_arrays(estimator.own_graph(), estimator.ids_)}
-    files = {kind: save_arrays(of_file) for kind, of_file in arrays.items()}
+    graph = {**estimator.own_graph().saved().arrays, "ids": _ids_as_array(estimator.ids_)}
+    files = {
+        kind: save_arrays({name: np.asarray(array, order="C") for name, array in of_file.items()})
+        for kind, of_file in {"weights": weights, "graph": graph}.items()
+    }
     digests: dict[str, Any] = {kind: folders.sha256(content) for kind, content in files.items()}
     parameters = estimator.get_params()
     if not isinstance(parameters["random_state"], int | np.integer):
@@ -249,9 +252,10 @@ def _load(described: Path, content: bytes, kinds: Sequence[type[GraphEstimator]]
         estimator.model_ = _put_together(description, weights)
     graph = described.with_name(_named("graph", description.graph))
     if graph.exists():  # it may have been deleted
-        arrays = _arrays(graph, description.graph)
+        saved = Saved({}, _arrays(graph, description.graph))
         with MODEL_FOLDER.refused(graph):
-            estimator.graph_, estimator.ids_ = _checked_graph(arrays, description.sizes)
+            estimator.graph_ = Inputs.from_saved(saved, description.sizes)
+            estimator.ids_ = _checked_ids(saved, description.sizes.nodes)
     return estimator
 
 
@@ -296,8 +300,7 @@ def _take_apart(ensemble: Ensemble) -> tuple[dict[str, Any], _Arrays]:
     arrays: _Arrays = {}
 
     def add(name: str, saved: Saved) -> Mapping[str, Any]:
-        for own, array in saved.arrays.items():
-            arrays[f"{name}.{own}"] = np.asarray(array, order="C")  # in the order that is written
+        arrays.update({f"{name}.{own}": array for own, array in saved.arrays.items()})
         return saved.about
 
     components = []
@@ -352,50 +355,20 @@ def _put_together(description: Description, arrays: _Arrays) -> Ensemble:
     return Ensemble(tuple(components), description.report_.calibration)
 
 
-def _graph_arrays(graph: Inputs, ids: NDArray[Any]) -> _Arrays:
-    """The graph of ``fit`` and its ids, which may be words."""
-    x, arrays = graph.x, {"arcs": graph.arcs, "y": graph.y, "ids": ids}
-    if ids.dtype != np.int64:
-        plain = [node if isinstance(node, int | str) else str(node) for node in ids.tolist()]
-        arrays["ids"] = as_array(json.dumps(plain, ensure_ascii=False))
-    if sparse.issparse(x):
-        arrays |= {"x.data": x.data, "x.indices": x.indices, "x.indptr": x.indptr}
-    else:
-        arrays["x"] = x
-    if graph.weights is not None:
-        arrays["weights"] = graph.weights
-    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+def _ids_as_array(ids: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers, or else the bytes of a list of words in JSON."""
+    if ids.dtype == np.int64:
+        return ids
+    plain = [node if isinstance(node, int | str) else str(node) for node in ids.tolist()]
+    return as_array(json.dumps(plain, ensure_ascii=False))
 
 
-def _checked_graph(arrays: _Arrays, sizes: Sizes) -> tuple[Inputs, NDArray[Any]]:
-    """The graph of ``fit`` and its ids; a ``UsageError`` if it does not match the model."""
-    columns = {"x"} if "x" in arrays else {"x.data", "x.indices", "x.indptr"}
-    if arrays.keys() - {"weights"} != columns | {"arcs", "y", "ids"}:
-        raise UsageError(f"it holds {', '.join(sorted(arrays))}")
-    saved, arcs, y, ids = Saved({}, arrays), arrays["arcs"], arrays["y"], arrays["ids"]
-    if ids.dtype == np.uint8:
-        names = msgspec.json.decode(ids.tobytes(), type=list[_Whole | str])
-        ids = np.array(names, dtype=object)
-    if "x" in arrays:
-        x = saved.array("x", (sizes.nodes, sizes.features))
-    else:
-        entries = saved.array("x.data", (None,)), arrays["x.indices"], arrays["x.indptr"]
-        try:
-            x = sparse.csr_array(entries, shape=(sizes.nodes, sizes.features))
-            x.check_format(full_check=True)
-        except (ValueError, TypeError, IndexError) as error:
-            raise UsageError(f"x is not a sparse matrix ({error})") from error
-    check_arcs(torch.from_numpy(arcs), sizes.nodes)
-    weights = saved.array("weights", (arcs.shape[1],)) if "weights" in arrays else None
-    if weights is not None and (weights < 0).any():
-        raise UsageError("there are arcs with a negative weight")
-    if y.shape != (sizes.nodes,) or y.dtype != (np.int64 if sizes.classes else np.float64):
-        raise UsageError(f"y has shape {list(y.shape)} and type {y.dtype}")
-    if sizes.classes and not -1 <= y.min() <= y.max() < sizes.classes:
-        raise UsageError(f"y goes from {y.min()} to {y.max()}")
-    known = y >= 0 if sizes.classes else ~np.isnan(y)
-    if not known.any() or np.isinf(y).any():
-        raise UsageError("y has no label, or one that is infinite")
-    if ids.shape != (sizes.nodes,) or ids.dtype not in (np.int64, object):
-        raise UsageError(f"ids have shape {list(ids.shape)} and type {ids.dtype}")
-    return Inputs(x, arcs, y, of_fit=sizes.nodes, directed=sizes.directed, weights=weights), ids
+def _checked_ids(saved: Saved, nodes: int) -> NDArray[Any]:
+    """The ids of the nodes of ``fit``, numbers or words; a ``UsageError`` if they are neither."""
+    stored = saved.arrays.get("ids")
+    if stored is None or stored.dtype != np.uint8:
+        return saved.array("ids", (nodes,), np.int64)
+    names = msgspec.json.decode(saved.text("ids"), type=list[_Whole | str])
+    if len(names) != nodes:
+        raise UsageError(f"there are {len(names)} ids of {nodes} nodes")
+    return np.array(names, dtype=object)

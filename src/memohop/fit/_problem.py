@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from memohop.data.adjacency import matrix_of
+from memohop.data.arcs import check_arcs
 from memohop.data.folds import Masks
 from memohop.errors import MemohopWarning, UsageError
 from memohop.fit._neighbourhood import Matrix, Neighbourhood
-from memohop.fit._saved import Sizes
+from memohop.fit._saved import Saved, Sizes
 from memohop.fit._views import Means, Sees, View, basis_of, rarely_zero
 from memohop.outputs import first_few
 from memohop.training.metrics import of_any_targets
@@ -32,6 +33,7 @@ Outputs = NDArray[np.float32]
 """Probabilities ``[rows, classes]``, or the predicted numbers ``[rows, 1]``."""
 
 _FEW = 50  # validation nodes of the rarer class
+_SPARSE = ("x.data", "x.indices", "x.indptr")  # columns that are saved as a sparse matrix
 _AT_ONCE = 5_000_000  # nodes, all parts together, that are scored at once
 
 
@@ -75,15 +77,13 @@ class Inputs:
 
     def is_same_graph(self, other: Inputs) -> bool:
         """Whether columns, arcs and their weights are the same, arcs in whatever order."""
-        if self.x.shape != other.x.shape or self.arcs.shape != other.arcs.shape:
-            return False
-        weights, others = self.weights, other.weights
-        if (weights is None) != (others is None) or not _same(self.x, other.x):
-            return False
-        in_order = np.array_equal(self.arcs, other.arcs) and (
-            weights is None or others is None or np.array_equal(weights, others)
+        return (
+            self.x.shape == other.x.shape
+            and self.arcs.shape == other.arcs.shape
+            and (self.weights is None) == (other.weights is None)
+            and _same(self.x, other.x)
+            and all(map(np.array_equal, self._rows_of_arcs(), other._rows_of_arcs()))
         )
-        return in_order or all(map(np.array_equal, self._rows_of_arcs(), other._rows_of_arcs()))
 
     def _rows_of_arcs(self) -> tuple[NDArray[Any], ...]:
         """The arrays of the matrix of all arcs, which are the same in whatever order they came."""
@@ -131,6 +131,46 @@ class Inputs:
             data: The graph as it takes it.
         """
         return network(*make_inputs(data, network, torch.device("cpu")))
+
+    def saved(self) -> Saved:
+        """What :meth:`from_saved` needs, of the graph of ``fit``."""
+        arrays = {"arcs": self.arcs, "y": self.y}
+        if sparse.issparse(self.x):
+            arrays |= {name: getattr(self.x, name.removeprefix("x.")) for name in _SPARSE}
+        else:
+            arrays["x"] = self.x
+        if self.weights is not None:
+            arrays["weights"] = self.weights
+        return Saved({}, arrays)
+
+    @classmethod
+    def from_saved(cls, saved: Saved, sizes: Sizes) -> Inputs:
+        """The graph that was saved; a ``UsageError`` if it does not match the model."""
+        columns = ["x"] if "x" in saved.arrays else _SPARSE
+        if saved.arrays.keys() - {"weights", "ids"} != {*columns, "arcs", "y"}:
+            raise UsageError(f"it holds {', '.join(sorted(saved.arrays))}")
+        arcs, y = saved.arrays["arcs"], saved.arrays["y"]
+        if "x" in saved.arrays:
+            x = saved.array("x", (sizes.nodes, sizes.features))
+        else:
+            entries, *places = saved.array("x.data", (None,)), *map(saved.arrays.get, _SPARSE[1:])
+            try:
+                x = sparse.csr_array((entries, *places), shape=(sizes.nodes, sizes.features))
+                x.check_format(full_check=True)
+            except (ValueError, TypeError, IndexError) as error:
+                raise UsageError(f"x is not a sparse matrix ({error})") from error
+        check_arcs(torch.from_numpy(arcs), sizes.nodes)
+        weights = saved.array("weights", arcs.shape[1:]) if "weights" in saved.arrays else None
+        if weights is not None and (weights < 0).any():
+            raise UsageError("there are arcs with a negative weight")
+        if y.shape != (sizes.nodes,) or y.dtype != (np.int64 if sizes.classes else np.float64):
+            raise UsageError(f"y has shape {list(y.shape)} and type {y.dtype}")
+        if sizes.classes and not -1 <= y.min() <= y.max() < sizes.classes:
+            raise UsageError(f"y goes from {y.min()} to {y.max()}")
+        known = y >= 0 if sizes.classes else ~np.isnan(y)
+        if not known.any() or np.isinf(y).any():
+            raise UsageError("y has no label, or one that is infinite")
+        return Inputs(x, arcs, y, of_fit=sizes.nodes, directed=sizes.directed, weights=weights)
 
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
@@ -308,9 +348,7 @@ def check_width(view: View, width: int, sizes: Sizes) -> None:
 def check_scorable(problem: Problem, classes: Sequence[Any]) -> None:
     """A ``UsageError`` if a part has nothing to score; a warning for a class that is only learned.
 
-    Args:
-        problem: The problem.
-        classes: The names of the classes; empty if numbers are predicted.
+    The names of ``classes`` are none if numbers are predicted.
     """
     metric, target, masks = problem.objective.metric, problem.y, problem.masks
     if metric.needs_different:  # targets wherever a score is computed
