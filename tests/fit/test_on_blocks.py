@@ -17,13 +17,11 @@ from memohop import DataError, GraphClassifier, GraphRegressor, UsageError
 from memohop.cli import main
 from memohop.data.adjacency import DIRECTIONS, SELF_LOOPS, adjacency
 from memohop.fit._model import Component, Ensemble
-from memohop.fit._problem import Inputs
 from memohop.fit._views import View
 from memohop.fit.candidates import _network as network
 from memohop.fit.candidates.spaces import network_spaces
 from memohop.fit.on_blocks import (
     BlockInputs,
-    BlockNeighbourhood,
     Prediction,
     outputs_of_prepared,
     predict_share,
@@ -141,24 +139,9 @@ def test_features_of_trees_are_those_in_ram(graph, sees):
     """Not their outputs: a rounding error may send a node down another branch."""
     model = GraphClassifier(models=["linear"], trials=1, time=None, splits=2).fit(graph.in_ram())
     view = View.fit(model.own_graph(), sees, 3)
-    near = BlockNeighbourhood(graph, Group(), model.directed_, model.mean_weight_)
-    block = BlockInputs(
-        graph.features_of(slice(0, NODES)),
-        np.empty((2, 0), dtype=np.int64),
-        np.full(NODES, -1),
-        directed=model.directed_,
-        overall=model.overall_,
-        block=near,
-    )
+    block = BlockInputs.of(model, graph, Group())
     found = view.features(block, block.y)
-    other = Inputs(
-        model.graph_.x,
-        model.graph_.arcs,
-        np.full(NODES, -1),
-        directed=model.directed_,
-        overall=model.overall_,
-        weights=model.graph_.weights,
-    )
+    other = replace(model.graph_, y=np.full(NODES, -1), of_fit=0, overall=model.overall_)
     expected = view.features(other, other.y)
     assert found.shape == expected.shape
     assert sparse.issparse(found) == sparse.issparse(expected)

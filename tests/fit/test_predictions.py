@@ -21,12 +21,9 @@ SHARES = np.array([[0.75, 0.25]] * 9 + [[0.25, 0.75]], dtype=np.float32)
 
 
 def written(path, ids=IDS, classes=CLASSES, **how):
-    """How many cells got an apostrophe, in tables of three rows."""
+    """How many cells got an apostrophe."""
     model = SimpleNamespace(report_=SimpleNamespace(residual=None), classes_=classes)
-    tables = (table_of(model, ids[at : at + 3], SHARES[at : at + 3]) for at in range(0, 10, 3))
-    rows, changed = write_predictions(path, tables, **how)
-    assert rows == 10
-    return changed
+    return write_predictions(path, table_of(model, ids, SHARES), **how)
 
 
 def rows(path):
@@ -61,13 +58,13 @@ def test_a_full_disk_leaves_the_older_file(tmp_path, monkeypatch, name):
     path = tmp_path / name
     path.write_text("older")
 
-    def fail(file, *_, **__):
-        with open(file if isinstance(file, str | os.PathLike) else file.name, "w") as half:
-            half.write("half")
+    def fail(*given, **how):
+        (half,) = [one for one in given if hasattr(one, "name")]  # a file, or its path
+        tmp_path.joinpath(half.name).write_text("half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(predictions.csv, "writer", fail)
-    monkeypatch.setattr(pyarrow.parquet, "ParquetWriter", fail)
+    monkeypatch.setattr(pyarrow.parquet, "write_table", fail)
     with pytest.raises(DataError, match=r"No space left.*as it was"):
         written(path)
     assert path.read_text() == "older"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from cyclopts import App, CycloptsError, Parameter, Token, convert
 
 from memohop.data.read_options import ReadOptions
-from memohop.errors import MemohopError, MemohopWarning, UsageError
+from memohop.errors import MemohopError, MemohopWarning, UsageError, whole_number
 from memohop.outputs import printable
 from memohop.ram import keep_freed_ram, reporting_out_of_memory
 from memohop.version import __version__
@@ -249,6 +249,14 @@ class LearningOptions(TableOptions):
     split: str | None = None
     time_column: str | None = None
     group: str | None = None
+
+
+def check_workers(workers: int | None, ray: str | None) -> None:
+    """Refuse no workers at all, and the address of a cluster without them."""
+    if workers is not None:
+        whole_number("--workers", workers, least=1)
+    elif ray is not None:
+        raise UsageError(f"--ray {ray} goes with --workers; give their number too")
 
 
 def byte_count(text: str | None) -> int | None:

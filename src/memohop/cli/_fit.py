@@ -23,6 +23,7 @@ from memohop.cli._app import (
     PreparedFolder,
     app,
     byte_count,
+    check_workers,
     remark,
     show,
     warnings_as_remarks,
@@ -107,10 +108,7 @@ def fit(
     if graph is not None and (nodes or edges or reading != _BY_DEFAULT):
         raise UsageError(f"{graph} was read when it was prepared; leave out the options of tables")
     whole_number("--seed", seed, least=0, most=LARGEST_SEED)
-    if workers is not None:
-        whole_number("--workers", workers, least=1)
-    if ray is not None and workers is None:
-        raise UsageError(f"--ray {ray} goes with --workers; give their number too")
+    check_workers(workers, ray)
     limit = byte_count(memory)
 
     from memohop.data.prepared import open_prepared

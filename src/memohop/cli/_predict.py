@@ -5,8 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from memohop.cli._app import OUTPUT, Encoding, ModelFolder, PreparedFolder, app, remark
-from memohop.errors import UsageError, whole_number
+from memohop.cli._app import (
+    OUTPUT,
+    Encoding,
+    ModelFolder,
+    PreparedFolder,
+    app,
+    check_workers,
+    remark,
+)
+from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 
 _PREDICT_EXAMPLES = """Examples:
@@ -61,10 +69,7 @@ def predict(
         raise UsageError(f"{graph} is a prepared graph; leave out the options of tables")
     if graph is None and workers is not None:
         raise UsageError(f"--workers {workers} goes with a prepared graph; leave it out")
-    if workers is not None:
-        whole_number("--workers", workers, least=1)
-    if ray is not None and workers is None:
-        raise UsageError(f"--ray {ray} goes with --workers; give their number too")
+    check_workers(workers, ray)
     if (nodes is None) != (edges is None):
         raise UsageError("give both --nodes and --edges, or neither for the model's own graph")
     if append and nodes is None:
@@ -86,23 +91,19 @@ def predict(
 
             pool = RayWorkers(ray, "cpu", "predict again", count=workers)
         ids, outputs = prepared.ids, outputs_of_prepared(estimator, prepared, workers, pool)
+    elif nodes is None:
+        outputs, ids = estimator.outputs(), estimator.ids_
     else:
-        given: dict[str, Any] = {}
-        if nodes is None:
-            estimator.own_graph()
-            ids = estimator.ids_
-        else:
-            changes: dict[str, Any] = {} if encoding is None else {"encoding": encoding}
-            changes |= {"append": append, "drop_unknown": drop_unknown}
-            read = read_alike(estimator, nodes, edges, **changes)
-            for note in read.notes:
-                remark(note)
-            ids, given = read.ids, {"X": read, "append": append}
-        outputs = estimator.outputs(**given)
-    rows, changed = write_predictions(output, [table_of(estimator, ids, outputs)], raw=raw)
+        changes: dict[str, Any] = {} if encoding is None else {"encoding": encoding}
+        changes |= {"append": append, "drop_unknown": drop_unknown}
+        read = read_alike(estimator, nodes, edges, **changes)
+        for note in read.notes:
+            remark(note)
+        ids, outputs = read.ids, estimator.outputs(read, append=append)
+    changed = write_predictions(output, table_of(estimator, ids, outputs), raw=raw)
     if nodes is not None and estimator.report_.later is not None:
         remark(estimator.report_.later_text())
-    remark(f"wrote {output}: {rows} nodes")
+    remark(f"wrote {output}: {len(outputs)} nodes")
     if changed:
         remark(
             f"{changed} ids and labels that a spreadsheet would take for formulas have a ' before "

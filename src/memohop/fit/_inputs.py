@@ -20,7 +20,7 @@ import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 from torch import Tensor
 
 from memohop.data import tables
@@ -92,18 +92,26 @@ def given_to_fit(x: Any, y: Any, edges: Any, groups: Any = None, split: int | No
     return given if groups is None else given._replace(groups=_number_groups(groups))
 
 
-def given_to_predict(
-    model: GraphEstimator, x: Any, y: Any = None, edges: Any = None, *, append: bool = False
-) -> Given:
-    """A graph in any form; tables and NetworkX are read as those of ``fit``.
+def to_predict(
+    model: GraphEstimator,
+    x: Any,
+    edges: Any,
+    y: Any = None,
+    *,
+    append: bool = False,
+    as_another_graph: bool = False,
+) -> tuple[Inputs, GivenLabels | None]:
+    """A graph in any form, and its labels; tables and NetworkX are read as those of ``fit``.
 
     Arguments as for :meth:`GraphEstimator.outputs`; ``y`` may name a column or attribute.
     """
+    check_is_fitted(model)
     if _is_networkx(x) or _are_tables(edges):
         label = {"label": y} if isinstance(y, str) else {}
         x, edges = read_alike(model, x, edges, append=append, **label), None
         y = None if label else y
-    return _as_given(x, y, edges)
+    given = _as_given(x, y, edges)
+    return _inputs_of(model, given, append, as_another_graph), given.labels
 
 
 def read_alike(
@@ -140,9 +148,7 @@ def how_to_read(model: GraphEstimator) -> dict[str, Any]:
     return {**model.reading_, "encoder": model.encoder_, "classes": model._classes()}
 
 
-def inputs_of(
-    model: GraphEstimator, given: Given, *, append: bool = False, as_another_graph: bool = False
-) -> Inputs:
+def _inputs_of(model: GraphEstimator, given: Given, append: bool, as_another_graph: bool) -> Inputs:
     """The graph of ``fit`` with its labels and perhaps new nodes, or another one without labels.
 
     The graph of ``fit`` is known by its columns, arcs, weights and ids, if there are ids. New nodes

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +26,8 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 def table_of(model: GraphEstimator, ids: Any, outputs: Outputs) -> pa.Table:
     """One row for each node: its id, its class and the probability of each.
 
-    Or its id, the number that is predicted, and the ends of its interval.
-
-    Args:
-        model: The model that predicted.
-        ids: The names of the nodes, in the form of Arrow or NumPy.
-        outputs: ``[nodes, classes]`` or ``[nodes, 1]``.
+    Or its id, the number that is predicted, and the ends of its interval. The ids are in the form
+    of Arrow or NumPy.
     """
     columns = {"id": pa.array(ids.tolist()) if isinstance(ids, np.ndarray) else ids}
     if model.report_.residual is not None:
@@ -49,10 +43,8 @@ def table_of(model: GraphEstimator, ids: Any, outputs: Outputs) -> pa.Table:
     return pa.table(columns)
 
 
-def write_predictions(
-    path: Path, tables: Iterable[pa.Table], *, raw: bool = False
-) -> tuple[int, int]:
-    """Write tables one below the other, as Parquet if the name ends in .parquet or .pq, else CSV.
+def write_predictions(path: Path, table: pa.Table, *, raw: bool = False) -> int:
+    """Write a table as Parquet if the name ends in .parquet or .pq, and else as CSV.
 
     A spreadsheet runs a cell of a CSV file as a formula if it begins with ``=``, ``+``, ``-``,
     ``@``, a tab or a line break. Such an id or label, unless it is a plain number, gets a leading
@@ -60,31 +52,24 @@ def write_predictions(
 
     Args:
         path: The file; an older one is replaced once everything is written.
-        tables: At least one; all have the same columns.
+        table: The table.
         raw: Whether to write all ids and labels unchanged.
 
     Returns:
-        How many rows were written, and how many cells got a ``'``.
+        How many cells got a ``'``.
     """
-    rows = changed = 0
-    later = iter(tables)
-    first = next(later)
+    changed = 0
     with whole_file(path) as part:
         if path.suffix in (".parquet", ".pq"):
-            with pa.parquet.ParquetWriter(part, first.schema) as parquet:
-                for table in chain([first], later):
-                    parquet.write_table(table)
-                    rows += table.num_rows
-            return rows, 0
+            pa.parquet.write_table(table, part)
+            return 0
         with part.open("w", newline="", encoding="utf-8") as file:
-            _write_rows(file, [first.column_names])
-            for table in chain([first], later):
-                for batch in table.to_batches(_ROWS):
-                    cells = [column.to_pylist() for column in batch]
-                    changed += 0 if raw else sum(map(_disarm, cells[:2]))
-                    _write_rows(file, list(zip(*cells, strict=True)))
-                rows += table.num_rows
-    return rows, changed
+            _write_rows(file, [table.column_names])
+            for batch in table.to_batches(_ROWS):
+                cells = [column.to_pylist() for column in batch]
+                changed += 0 if raw else sum(map(_disarm, cells[:2]))
+                _write_rows(file, list(zip(*cells, strict=True)))
+    return changed
 
 
 def _disarm(cells: list[Any]) -> int:

@@ -26,9 +26,8 @@ from memohop.fit._inputs import (
     GivenLabels,
     checked_features,
     given_to_fit,
-    given_to_predict,
-    inputs_of,
     labels_of,
+    to_predict,
 )
 from memohop.fit._portfolio import search
 from memohop.fit._problem import Inputs, Outputs, Problem, check_scorable
@@ -225,12 +224,10 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 those of the new nodes.
             as_another_graph: Predict the graph of ``fit`` as if it were another one.
         """
-        check_is_fitted(self)
         if append and (X is None or as_another_graph):
             what = "X is None" if X is None else "as_another_graph=True"
             raise UsageError(f"append=True, but {what}; give the new nodes of the graph of fit")
-        given = given_to_predict(self, X, None, edges, append=append)
-        inputs = inputs_of(self, given, append=append, as_another_graph=as_another_graph)
+        inputs, _ = to_predict(self, X, edges, append=append, as_another_graph=as_another_graph)
         outputs = self.model_.outputs(inputs)
         return outputs[self.graph_.nodes :] if append else outputs
 
@@ -253,9 +250,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         Arguments as for :meth:`outputs`; ``y`` may be None if the graph has labels, and
         ``sample_weight`` is the weight of each node.
         """
-        check_is_fitted(self)
-        given = given_to_predict(self, X, y, edges)
-        labels = given.labels
+        inputs, labels = to_predict(self, X, edges, y, as_another_graph=as_another_graph)
         if labels is None and X is None:
             labels = labels_of(self.own_graph().y, self._classes())
         if labels is None or not labels.known.any():
@@ -263,16 +258,15 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise UsageError(
                 f"{lacking}; give y, the true target of each node, None or NaN where unknown"
             )
-        outputs = self.model_.outputs(inputs_of(self, given, as_another_graph=as_another_graph))
+        outputs = self.model_.outputs(inputs)
         check_consistent_length(outputs, labels.known)
         weight = None if sample_weight is None else np.asarray(sample_weight)[labels.known]
         return self._score(labels.names, outputs[labels.known], weight)
 
     def is_graph_of_fit(self, X: Any, edges: Any = None) -> bool:
         """Whether a graph is recognised as that of ``fit``; arguments as for :meth:`outputs`."""
-        check_is_fitted(self)
-        given = given_to_predict(self, X, None, edges)
-        return inputs_of(self, given) is getattr(self, "graph_", None)
+        inputs, _ = to_predict(self, X, edges)
+        return inputs is getattr(self, "graph_", None)
 
     def own_graph(self) -> Inputs:
         """The graph of ``fit``; a ``UsageError`` if the model was saved without it."""

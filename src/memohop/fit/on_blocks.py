@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +18,7 @@ from scipy import sparse
 
 from memohop.data.prepared import GIVE_WORKERS, Prepared, open_prepared
 from memohop.errors import DataError, UsageError
-from memohop.fit._inputs import unknown_targets
+from memohop.fit._inputs import how_to_read, unknown_targets
 from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
 from memohop.fit._problem import Inputs, Outputs
 from memohop.jobs.executor import Lost
@@ -38,19 +37,10 @@ def outputs_of_prepared(
 ) -> Outputs:
     """Probabilities of the classes, or the number, of all nodes.
 
-    On any graph other than that of ``fit``, which the model holds in RAM, no labels are used.
-
-    Args:
-        model: A fitted model.
-        graph: A graph that was prepared with the columns of the model.
-        workers: How many processes of a pool share the graph; None to bring it into RAM.
-        pool: The pool.
+    The processes of a pool share a graph, unless it is that of ``fit``, which the model holds in
+    RAM; without a pool, all of it is brought into RAM. On other graphs no labels are used.
     """
-    if model.encoder_ is None:
-        raise UsageError(
-            "this model was fitted on arrays, not on tables; predict from Python instead"
-        )
-    if model.encoder_ != graph.encoder:
+    if how_to_read(model)["encoder"] != graph.encoder:
         raise UsageError(
             f"{graph.folder} was prepared with other features than the model knows; prepare it "
             "again with --model and the folder of the model"
@@ -70,15 +60,10 @@ def outputs_of_prepared(
 
 
 class Prediction(NamedTuple):
-    """What is to be predicted; the same for all processes.
+    """What is to be predicted; the same for all processes."""
 
-    Attributes:
-        model: The model, without the graph of ``fit``.
-        folder: That of the prepared graph.
-    """
-
-    model: GraphEstimator
-    folder: str
+    model: GraphEstimator  # without the graph of fit
+    folder: str  # of the prepared graph
 
     @classmethod
     def of(cls, model: GraphEstimator, graph: Prepared) -> Prediction:
@@ -103,18 +88,8 @@ def predict_share(task: Prediction, where: Mapping[str, Any]) -> list[Outputs]:
 
 def predict_block(task: Prediction, group: Group) -> Outputs:
     """The outputs of the nodes of this process's block."""
-    model = task.model
     graph = open_prepared(task.folder, check=False)  # which was checked when it was opened first
-    block = BlockNeighbourhood(graph, group, model.directed_, model.mean_weight_)
-    inputs = BlockInputs(
-        graph.features_of(block.nodes),
-        np.empty((2, 0), dtype=np.int64),
-        unknown_targets(model, block.nodes.stop - block.nodes.start),
-        directed=model.directed_,
-        overall=model.overall_,
-        block=block,
-    )
-    return model.model_.outputs(inputs)
+    return task.model.model_.outputs(BlockInputs.of(task.model, graph, group))
 
 
 class BlockNeighbourhood(Neighbourhood):
@@ -174,24 +149,23 @@ class BlockNeighbourhood(Neighbourhood):
         return np.repeat(shares, len(y[rows]), axis=0)
 
 
-@dataclass(frozen=True, eq=False)
 class BlockInputs(Inputs):
-    """One block of a graph to predict on.
+    """One block of a graph to predict on."""
 
-    Attributes:
-        block: Its neighbourhood.
-    """
-
-    block: BlockNeighbourhood = field(kw_only=True)
-
-    @cached_property
-    def neighbourhood(self) -> Neighbourhood:
-        """That of the block."""
-        return self.block
+    @classmethod
+    def of(cls, model: GraphEstimator, graph: Prepared, group: Group) -> BlockInputs:
+        """The block of this process, of a graph that a model is to predict."""
+        near = BlockNeighbourhood(graph, group, model.directed_, model.mean_weight_)
+        x, directed, overall = graph.features_of(near.nodes), model.directed_, model.overall_
+        arcs, unknown = np.empty((2, 0), dtype=np.int64), unknown_targets(model, x.shape[0])
+        block = cls(x, arcs, unknown, directed=directed, overall=overall)
+        vars(block)["neighbourhood"] = near  # instead of that of the arcs
+        return block
 
     def passed(self, network: Any, data: Any) -> Any:
         """What a network in evaluation mode returns for the block's nodes."""
-        near = self.block
+        near = self.neighbourhood
+        assert isinstance(near, BlockNeighbourhood)
         block = read_block(
             near.graph, network, near.group, x=data.x, num_nodes=self.nodes, unit=near.unit
         )
