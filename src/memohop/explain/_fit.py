@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from memohop.data.tables import names_of
 from memohop.explain._contributions import sizes as sizes_in
 from memohop.explain._contributions import summed
 from memohop.explain.gates import GateReadout, gate_readout
@@ -157,7 +156,7 @@ def _feature_names(estimator: GraphEstimator, graph: Inputs) -> dict[str, str]:
     """The column of every feature, by the name of the feature."""
     if estimator.encoder_ is not None and estimator.encoder_.columns:
         columns = estimator.encoder_.columns
-        return {name: column.name for column in columns for name in names_of(column)}
+        return {name: column.name for column in columns for name in column.feature_names}
     given = getattr(estimator, "feature_names_in_", None)
     names = given if given is not None else [f"column {i}" for i in range(graph.x.shape[1])]
     return {str(name): str(name) for name in names}

@@ -68,7 +68,7 @@ def test_as_in_ram(edges, directed, weights):
             arcs[way] = np.stack([np.repeat(np.arange(nodes), np.diff(indptr)), indices])[::order]
         if weight is not None:
             of_arcs = np.array(map_array(folder / "out-weights.npy"))
-    expected = Links.of(begin, end, weight, nodes=nodes, directed=directed)
+    expected = Links.of(np.stack([begin, end]), weight, nodes=nodes, directed=directed)
     assert is_directed == expected.directed
     assert notes == expected.notes
     assert count == expected.arcs.shape[1]

@@ -262,8 +262,8 @@ class TestANewKind:
         def describe(self):
             return "one feature, the price"
 
-        def fill(self, column, matrix):
-            said = pc.extract_regex(as_text(column), r"^(?P<price>[0-9]+)")
+        def fill(self, cells, matrix):
+            said = pc.extract_regex(cells.text, r"^(?P<price>[0-9]+)")
             price = pc.struct_field(said, "price").cast(pa.float64()).to_numpy()
             matrix.put(np.arange(len(price)), 0, np.nan_to_num(price))
             return np.isnan(price), []

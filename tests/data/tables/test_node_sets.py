@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memohop.data.tables import read_graph
+from memohop.data.tables.cells import Cells
 from memohop.data.tables.node_sets import sets_by_time
 from memohop.errors import DataError
 
@@ -101,12 +102,13 @@ def test_a_later_table_needs_none_of_them():
 @pytest.mark.fuzz
 @given(st.lists(st.none() | st.integers(0, 12), min_size=1, max_size=60))
 def test_what_is_tested_is_later_than_what_is_learned(times):
-    column, labelled = pa.chunked_array([pa.array(times, pa.int64())]), np.ones(len(times), bool)
+    cells = Cells("when", pa.chunked_array([pa.array(times, pa.int64())]))
+    labelled = np.ones(len(times), bool)
     known = np.array([np.nan if time is None else time for time in times])
     if len({time for time in times if time is not None}) < 3:
         with pytest.raises(DataError, match="different time"):
-            sets_by_time(column, "when", labelled)
+            sets_by_time(cells, labelled)
         return
-    train, val, test = sets_by_time(column, "when", labelled)
+    train, val, test = sets_by_time(cells, labelled)
     assert known[train].max() < known[val].min() <= known[val].max() < known[test].min()
     assert (train | val | test).tolist() == [time is not None for time in times]

@@ -16,7 +16,6 @@ from scipy import sparse
 
 from memohop.data.prepared._arrays import ArrayFile, map_array
 from memohop.data.read_options import Roles
-from memohop.data.tables.cells import column_kind
 from memohop.data.tables.column import FEW, is_mostly_zero
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
 from memohop.data.tables.sources import UnreadTable
@@ -146,6 +145,6 @@ def _write_dense(path: Path, parts: list[Path], width: int) -> None:
 
 
 def _without_dictionary(kind: pa.DataType) -> pa.DataType:
-    if column_kind(kind) == "empty":
+    if pa.types.is_null(kind):
         return pa.string()
     return kind.value_type if pa.types.is_dictionary(kind) else kind

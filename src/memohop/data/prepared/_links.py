@@ -280,7 +280,7 @@ class LinkDatabase:
             columns = batch.columns
             for index, ids in enumerate(columns[: len(names)]):
                 if self._kind == pa.string():
-                    text = whole_as_text(pa.chunked_array([ids]), wrong, "correct them")
+                    text = whole_as_text(pa.chunked_array([ids]), wrong)
                     columns[index] = text.combine_chunks()
             yield columns
 

@@ -153,7 +153,7 @@ class Prepared(Manifest, frozen=True, kw_only=True, eq=False, dict=True):
         indptr, indices, weights = self.out
         arcs = np.empty((2, self.arcs), dtype=np.int64)
         arcs[0], arcs[1] = np.repeat(np.arange(self.nodes), np.diff(indptr)), indices
-        labels = Labels(np.array(self.y), self.classes, [], [], self.task)
+        labels = Labels(np.array(self.y), self.classes, self.task)
         return own_graph(
             Described(
                 self.features_of(slice(0, self.nodes)),
@@ -233,7 +233,7 @@ def sample(graph: Prepared) -> tuple[OwnGraph, str | None]:
     near = [_some_neighbours(way, node, generator) for node in centres for way in ways]
     kept = np.unique(np.concatenate([centres, *near]))
     arcs = np.stack(graph.out.matrix(kept, unit=None)[:, kept].nonzero()).astype(np.int64)
-    labels = Labels(np.array(graph.y[kept]), graph.classes, [], [], graph.task)
+    labels = Labels(np.array(graph.y[kept]), graph.classes, graph.task)
     drawn = own_graph(
         Described(graph.x[kept], labels, graph.encoder),
         Links(arcs, directed=graph.directed),

@@ -20,12 +20,7 @@ from memohop.data.tables.cells import (
     Reading,
     RejectColumn,
     SaysNothing,
-    as_text,
-    column_kind,
     have_separators,
-    numbers,
-    other_kind,
-    without_words,
 )
 from memohop.data.tables.column import CLIP, MOSTLY_ZERO, Absent, Column, FeatureMatrix
 from memohop.outputs import count
@@ -59,9 +54,11 @@ class Flag(Column, frozen=True, tag="flag"):
                 raise SaysNothing
             return cls(cells.name, cells.column.null_count > 0, verbatim=False)
         if cells.stored == "text":
-            words = pc.utf8_lower(pc.utf8_trim_whitespace(cells.text.drop_null())).unique()
             pairs = map(set, zip(_TRUE[:-1], _FALSE[:-1], strict=True))  # 1 and 0 may be codes
-            if cells.reading is None and set(words.to_pylist()) in pairs:
+            if (
+                cells.reading is None
+                and {*_lower(cells.text.drop_null()).unique().to_pylist()} in pairs
+            ):
                 return cls(cells.name, cells.text.null_count > 0, verbatim=True)
         elif cells.present.min() == 0 and (cells.present[cells.present != 0] == 1).all():
             return cls(cells.name, bool(np.isnan(cells.numbers).any()), verbatim=False)
@@ -71,18 +68,18 @@ class Flag(Column, frozen=True, tag="flag"):
         """One feature."""
         return "one feature, 1 for true and 0 for false"
 
-    def fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+    def fill(self, cells: Cells, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
         """Numbers are flags too: 0 is false."""
+        column = cells.column
+        if cells.stored == "text":
+            position = pc.index_in(_lower(cells.text), value_set=pa.array(_TRUE + _FALSE))
+            if position.null_count > cells.text.null_count:
+                raise cells.not_as_fitted("true or false")
+            column = pc.less(position, len(_TRUE))
         try:
-            if column_kind(column.type) == "text":
-                words = pc.utf8_lower(pc.utf8_trim_whitespace(as_text(column)))
-                position = pc.index_in(words, value_set=pa.array(_TRUE + _FALSE))
-                if position.null_count > words.null_count:
-                    raise pa.ArrowInvalid("not true or false")
-                column = pc.less(position, len(_TRUE)).cast(pa.int8())
             values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
         except pa.ArrowException as error:
-            raise other_kind(self.name, "true or false", column) from error
+            raise cells.not_as_fitted("true or false") from error
         absent = np.isnan(values)
         matrix.put(np.flatnonzero((values != 0) & ~absent), 0, 1)
         return absent, []
@@ -145,24 +142,22 @@ class Number(Column, frozen=True, tag="number"):
             what += ", on a logarithmic scale for its long tail"
         return f"one feature, {what}, standardised"
 
-    def values(self, column: pa.ChunkedArray) -> tuple[NDArray[np.float64], list[str]]:
-        """The column as numbers, NaN where missing, and a note on strings that are no numbers."""
-        notes = []
-        if self.verbatim:
-            given = column
-            column, rows = without_words(given)
-            if rows.size and column.null_count == len(column):
-                raise other_kind(self.name, "numbers", given.take(rows))
-            if rows.size:
-                notes.append(
-                    f"column {self.name!r}: {count(rows.size, 'value')} that are not numbers, "
-                    f"such as {given[int(rows[0])].as_py()!r}, count as missing"
-                )
-        return numbers(self.name, column), notes
+    def values(self, cells: Cells) -> tuple[NDArray[np.float64], list[str]]:
+        """The cells as numbers, NaN where missing, and a note on strings that are no numbers."""
+        if not self.verbatim:
+            return cells.as_numbers(cells.column), []
+        if not (words := cells.words.size):
+            return cells.numbers, []
+        if cells.spelled.null_count == len(cells.spelled):
+            raise cells.not_as_fitted("numbers")
+        return cells.numbers, [
+            f"column {self.name!r}: {count(words, 'value')} that are not numbers, "
+            f"such as {cells.column[int(cells.words[0])].as_py()!r}, count as missing"
+        ]
 
-    def fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+    def fill(self, cells: Cells, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
         """The mean becomes 0, and a missing value is 0 too."""
-        values, notes = self.values(column)
+        values, notes = self.values(cells)
         absent = np.isnan(values)
         rows = np.flatnonzero(~absent & ((values != 0) | (self.mean != 0)))
         values = values[rows]
@@ -181,16 +176,15 @@ class Number(Column, frozen=True, tag="number"):
 
     def surprise(self, cells: Cells) -> str | None:
         """A line on words among the numbers."""
-        there = cells.text.drop_null()
-        others = there.filter(cells.spelled.filter(cells.text.is_valid()).is_null())
-        if not len(others):
+        if not cells.words.size:
             return None
         what = "times" if cells.are_times else "numbers"
+        there = len(cells.text) - cells.text.null_count
         return (
-            f"column {self.name!r} is read as {what}, with {len(others)} of "
-            f"{count(len(there), 'value')} taken for missing, such as {others[0].as_py()!r} "
-            f"(categorical=[{self.name!r}], --categorical {self.name} takes all as they are "
-            "spelled)"
+            f"column {self.name!r} is read as {what}, with {cells.words.size} of "
+            f"{count(there, 'value')} taken for missing, such as "
+            f"{cells.text[int(cells.words[0])].as_py()!r} (categorical=[{self.name!r}], "
+            f"--categorical {self.name} takes all as they are spelled)"
         )
 
 
@@ -207,7 +201,7 @@ class Code(Number, frozen=True, tag="code"):
         """Whole numbers that may be names, some of which come twice."""
         if not _may_be_codes(cells):
             raise RejectColumn("its numbers measure something")
-        category = Category.of(cells.name, _spelled_codes(cells.numbers))
+        category = Category.fit(_spelled_codes(cells))
         return cls(**asdict(Number.fit(cells)), category=category)
 
     def names(self) -> list[str]:
@@ -218,11 +212,11 @@ class Code(Number, frozen=True, tag="code"):
         """Both readings."""
         return f"one feature for the number, standardised, and {self.category.describe()}"
 
-    def fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+    def fill(self, cells: Cells, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
         """Both readings; a code without a feature is not told, since the number says it."""
-        absent, notes = super().fill(column, matrix)
+        absent, notes = super().fill(cells, matrix)
         matrix.offset += 1
-        self.category.fill(_spelled_codes(self.values(column)[0]), matrix)
+        self.category.fill(_spelled_codes(cells), matrix)
         matrix.offset -= 1
         return absent, notes
 
@@ -248,9 +242,15 @@ def _has_long_tail(present: NDArray[np.float64]) -> bool:
     return bool(stats.skew(present / present.max()) > SKEWED)
 
 
-def _spelled_codes(values: NDArray[np.float64]) -> pa.ChunkedArray:
+def _spelled_codes(cells: Cells) -> Cells:
     """Numbers as strings: 2.0 is 2, since tables with gaps store 2 as 2.0."""
-    return pa.chunked_array([pa.array(values, from_pandas=True).cast(pa.string())])
+    spelled = pa.array(cells.numbers, from_pandas=True).cast(pa.string())
+    return Cells(cells.name, pa.chunked_array([spelled]))
+
+
+def _lower(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Strings in lower case, without spaces around them."""
+    return pc.utf8_lower(pc.utf8_trim_whitespace(text))
 
 
 def _names_codes(name: str) -> bool:

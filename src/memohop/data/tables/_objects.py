@@ -75,8 +75,9 @@ def from_networkx(
     if weight is not None:
         given = [value for *_, value in graph.edges(data=weight)]
         weights = _checked_weights(given, f"the edge attribute {weight!r}")
-    begin, end = pairs.reshape(-1, 2).T
-    links = Links.of(begin, end, weights, nodes=len(nodes), directed=graph.is_directed())
+    links = Links.of(
+        pairs.reshape(-1, 2).T, weights, nodes=len(nodes), directed=graph.is_directed()
+    )
     names = {str(name) for *_, edge in graph.edges(data=True) for name in edge if name != weight}
     return own_graph(
         described,
@@ -151,8 +152,7 @@ def from_arrays(
     return own_graph(
         Described(_as_features(x), of_nodes),
         Links.of(
-            matrix.row.astype(np.int64),
-            matrix.col.astype(np.int64),
+            np.stack(matrix.coords).astype(np.int64),
             _checked_weights(matrix.data, "adjacency") if weighted else None,
             nodes=nodes,
             directed=directed,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from memohop.data.arcs import distinct
-from memohop.data.tables.cells import Cells, Reading, RejectColumn, SaysNothing, as_text
+from memohop.data.tables.cells import Cells, Reading, RejectColumn, SaysNothing
 from memohop.data.tables.column import Absent, Column, FeatureMatrix
 from memohop.outputs import count
 
@@ -74,15 +74,14 @@ class Words(Column, frozen=True, tag="words"):
         """How many words have a feature."""
         return f"one feature for each of {count(len(self.vocabulary), 'word')}"
 
-    def fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+    def fill(self, cells: Cells, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
         """Words outside the vocabulary leave no trace."""
-        column = as_text(column)
-        for rows, words in _cut(column):
+        for rows, words in _cut(cells.text):
             position = _position(words, self.vocabulary)
             known = position >= 0
             pairs = distinct(rows[known] * len(self.vocabulary) + position[known])
             matrix.put(*np.divmod(pairs, len(self.vocabulary)), 1)
-        return column.is_null().to_numpy(), []
+        return cells.text.is_null().to_numpy(), []
 
 
 class Category(Column, frozen=True, tag="category"):
@@ -100,21 +99,13 @@ class Category(Column, frozen=True, tag="category"):
 
     @classmethod
     def fit(cls, cells: Cells) -> Self:
-        """Any strings; other values if they are asked to be a category."""
-        return cls.of(cells.name, cells.text)
-
-    @classmethod
-    def of(cls, name: str, column: pa.ChunkedArray) -> Self:
-        """The fitted column of strings, if some value occurs twice and not all rows have the same.
-
-        Values are read as they are: 007 is not 7.
-        """
-        counts = pc.value_counts(column.drop_null())
+        """Any strings, read as they are (007 is not 7), if some value occurs twice."""
+        counts = pc.value_counts(cells.text.drop_null())
         frequency = dict(zip(*(part.to_pylist() for part in counts.flatten()), strict=True))
-        kept = _most_frequent(frequency, CATEGORIES)
-        if not kept or (len(frequency) == 1 and not column.null_count):
+        kept, missing = _most_frequent(frequency, CATEGORIES), cells.text.null_count > 0
+        if not kept or (len(frequency) == 1 and not missing):
             raise RejectColumn("all values are different, or all are the same")
-        return cls(name, column.null_count > 0, True, kept, len(kept) < len(frequency))
+        return cls(cells.name, missing, True, kept, len(kept) < len(frequency))
 
     def names(self) -> list[str]:
         """One feature for each value, then the one for the others."""
@@ -125,11 +116,10 @@ class Category(Column, frozen=True, tag="category"):
         tail = " and one for all other values" if self.other else ""
         return f"one feature for each of {count(len(self.values), 'value')}{tail}"
 
-    def fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+    def fill(self, cells: Cells, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
         """Set at most one feature in each row."""
-        column = as_text(column)
-        absent = column.is_null().to_numpy()
-        position = _position(column, self.values)
+        absent = cells.text.is_null().to_numpy()
+        position = _position(cells.text, self.values)
         known = np.flatnonzero(position >= 0)
         matrix.put(known, position[known], 1)
         unknown = np.flatnonzero((position < 0) & ~absent)
@@ -140,7 +130,7 @@ class Category(Column, frozen=True, tag="category"):
         effect = "counted as other" if self.other else "all features of the column are 0 there"
         note = (
             f"column {self.name!r}: {count(unknown.size, 'row')} with a value that has no "
-            f"feature, such as {column[int(unknown[0])].as_py()!r}: {effect}"
+            f"feature, such as {cells.text[int(unknown[0])].as_py()!r}: {effect}"
         )
         return absent, [note]
 

@@ -10,7 +10,7 @@ Values such as ? or unknown say nothing of the kind of a column: they are not co
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -43,34 +43,28 @@ _KINDS: dict[Kind, tuple[str, ...]] = {
 }
 
 
-def column_kind(kind: pa.DataType) -> Kind | None:
-    """What a column of this type holds (dates and times are numbers); None for other types."""
-    if types.is_dictionary(kind):
-        return column_kind(kind.value_type)
+def kind_of(kind: pa.DataType, column: str) -> Kind:
+    """What a column of this type holds: dates and times are numbers.
+
+    Other types are a :class:`DataError`, which speaks of ``column``.
+    """
+    stored = kind.value_type if types.is_dictionary(kind) else kind
     for name, members in _KINDS.items():
-        if any(getattr(types, f"is_{member}")(kind) for member in members):
+        if any(getattr(types, f"is_{member}")(stored) for member in members):
             return name
-    return None
-
-
-def checked_kind(column: str, kind: pa.DataType, prefix: str = "") -> Kind:
-    """What the column of this name and type holds; a :class:`DataError` for other types."""
-    known = column_kind(kind)
-    if known is None:
-        raise DataError(
-            f"{prefix}column {column!r} is of type {kind}, which is not a number, flag or string; "
-            "convert it to columns of these types or leave it out"
-        )
-    return known
+    raise DataError(
+        f"{column} is of type {kind}, which is not a number, flag or string; convert it to columns "
+        "of these types or leave it out"
+    )
 
 
 def plain_table(table: pa.Table, name: str) -> pa.Table:
-    """The table, if :func:`column_kind` knows all its columns and its strings are valid UTF-8.
+    """The table, if :func:`kind_of` knows all its columns and its strings are valid UTF-8.
 
     Numbers and flags that are stored as a dictionary are decoded. Errors call the table ``name``.
     """
     for index, field in enumerate(table.schema):
-        if checked_kind(field.name, field.type, f"{name}: ") == "text":
+        if kind_of(field.type, f"{name}: column {field.name!r}") == "text":
             try:
                 table.column(index).validate(full=True)
             except pa.ArrowException as error:
@@ -92,13 +86,12 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.replace_with_mask(column, blank.combine_chunks(), pa.scalar(None, pa.string()))
 
 
-def whole_as_text(column: pa.ChunkedArray, wrong: str, remedy: str) -> pa.ChunkedArray:
+def whole_as_text(
+    column: pa.ChunkedArray, wrong: str, remedy: str = "correct them"
+) -> pa.ChunkedArray:
     """Ids or labels as strings; 2.0 becomes 2, since tables with gaps store 2 as 2.0.
 
-    Args:
-        column: The ids or labels.
-        wrong: The first part of the error for other fractions.
-        remedy: Its last part.
+    Other fractions are a :class:`DataError` that begins and ends with these words.
     """
     if types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
@@ -185,16 +178,7 @@ def have_separators(text: pa.ChunkedArray) -> bool:
     return _number_of(text, rf"^(?:\+|{_GROUPED})|%$") > 0
 
 
-def without_words(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, NDArray[np.int64]]:
-    """The column with numbers for strings that spell them, and the rows of the other strings."""
-    if column_kind(column.type) != "text":
-        return column, np.empty(0, dtype=np.int64)
-    text = as_text(column)
-    spelled = spelled_numbers(text)
-    return spelled, np.flatnonzero(pc.and_(text.is_valid(), spelled.is_null()).to_numpy())
-
-
-def spelled_numbers(text: pa.ChunkedArray) -> pa.ChunkedArray:
+def _spelled(text: pa.ChunkedArray) -> pa.ChunkedArray:
     """The numbers, null where a string is none; 5 % becomes 5, and a time seconds since 1970."""
     text = pc.utf8_trim_whitespace(text)
     bare = pc.replace_substring_regex(text, f"[%,{_QUOTES}{_SPACES}]", "")
@@ -226,36 +210,6 @@ def _or(part: pa.ChunkedArray, default: str) -> pa.ChunkedArray:
     return pc.if_else(pc.equal(part, ""), default, part)
 
 
-def numbers(name: str, column: pa.ChunkedArray) -> NDArray[np.float64]:
-    """The column as floating-point numbers, NaN where missing; dates and times in seconds."""
-    kind = column.type
-    try:
-        if types.is_time(kind):
-            column = column.cast(pa.time32("s"), safe=False).cast(pa.int32())
-        elif types.is_temporal(kind):
-            column = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
-        values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
-    except pa.ArrowException as error:
-        raise other_kind(name, "numbers", column) from error
-    wrong = np.flatnonzero(np.abs(values) > HUGE)
-    if wrong.size:
-        row = int(wrong[0])
-        raise DataError(
-            f"column {name!r} holds {values[row]} in row {row + 1} ({wrong.size} such value(s) in "
-            f"all); correct values that are infinite or beyond {HUGE:g}, or leave them empty"
-        )
-    return values
-
-
-def other_kind(name: str, kind: str, column: pa.ChunkedArray) -> DataError:
-    """The error for a column that holds something else than when it was fitted."""
-    example: Any = column.drop_null()[0].as_py()
-    return DataError(
-        f"column {name!r} held {kind} when it was fitted and now has type {column.type}, with "
-        f"values such as {example!r}; give a table with columns of the same meaning"
-    )
-
-
 class RejectColumn(Exception):  # noqa: N818
     """A kind of column does not read this one; the next in the list may."""
 
@@ -265,7 +219,7 @@ class SaysNothing(Exception):  # noqa: N818
 
 
 class Cells:
-    """The cells of a column as kinds look at them; each look is taken once.
+    """The cells of a column, and looks at them; each look is taken once.
 
     Args:
         name: The name of the column.
@@ -275,12 +229,59 @@ class Cells:
 
     def __init__(self, name: str, column: pa.ChunkedArray, reading: Reading | None = None) -> None:
         self.name, self.column, self.reading = name, column, reading
-        self.stored = checked_kind(name, column.type)
+        self.stored = kind_of(column.type, f"column {name!r}")
 
     @cached_property
     def text(self) -> pa.ChunkedArray:
         """The cells as strings, null where they are missing."""
         return as_text(self.column)
+
+    @cached_property
+    def spelled(self) -> pa.ChunkedArray:
+        """The cells; or the numbers that strings spell, null where they spell none."""
+        return _spelled(self.text) if self.stored == "text" else self.column
+
+    @cached_property
+    def words(self) -> NDArray[np.int64]:
+        """The rows of the strings that spell no number."""
+        if self.stored != "text":
+            return np.empty(0, dtype=np.int64)
+        return np.flatnonzero(pc.and_(self.text.is_valid(), self.spelled.is_null()).to_numpy())
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """The cells as numbers, NaN where they are missing or words; times in seconds."""
+        return self.as_numbers(self.spelled)
+
+    def as_numbers(self, column: pa.ChunkedArray) -> NDArray[np.float64]:
+        """These cells as floating-point numbers; what is none or too large is an error."""
+        kind = column.type
+        try:
+            if types.is_time(kind):
+                column = column.cast(pa.time32("s"), safe=False).cast(pa.int32())
+            elif types.is_temporal(kind):
+                column = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
+            values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+        except pa.ArrowException as error:
+            raise self.not_as_fitted("numbers") from error
+        wrong = np.flatnonzero(np.abs(values) > HUGE)
+        if wrong.size:
+            row = int(wrong[0])
+            raise DataError(
+                f"column {self.name!r} holds {values[row]} in row {row + 1} ({wrong.size} such "
+                f"value(s) in all); correct values that are infinite or beyond {HUGE:g}, or leave "
+                "them empty"
+            )
+        return values
+
+    def not_as_fitted(self, kind: str) -> DataError:
+        """The error for a column that held something else when it was fitted."""
+        there = self.column.take(self.words) if self.words.size else self.column.drop_null()
+        return DataError(
+            f"column {self.name!r} held {kind} when it was fitted and now has type "
+            f"{self.column.type}, with values such as {there[0].as_py()!r}; give a table with "
+            "columns of the same meaning"
+        )
 
     @cached_property
     def _said(self) -> pa.ChunkedArray:
@@ -317,27 +318,16 @@ class Cells:
         return have_separators(numbers) or len(numbers) < len(self.text) - self.text.null_count
 
     @cached_property
-    def spelled(self) -> pa.ChunkedArray:
-        """The numbers that strings spell, null where they spell none."""
-        return spelled_numbers(self.text)
-
-    @cached_property
-    def numbers(self) -> NDArray[np.float64]:
-        """The cells as numbers, NaN where they are missing; times in seconds."""
-        if self.stored != "text":
-            return numbers(self.name, self.column)
-        if self.reading is None and not self.are_spelled:
-            raise RejectColumn("its strings are not spelled as numbers")
-        if self.spelled.null_count == len(self.spelled) > self.text.null_count:
-            raise DataError(
-                f"column {self.name!r} is to be numeric and holds no number, but strings such as "
-                f"{self.text.drop_null()[0].as_py()!r}; leave it out of the numeric columns"
-            )
-        return numbers(self.name, self.spelled)
-
-    @cached_property
     def present(self) -> NDArray[np.float64]:
-        """The numbers that are not missing; not all are equal."""
+        """The numbers of a column that is read as such; not all are equal."""
+        if self.stored == "text":
+            if self.reading is None and not self.are_spelled:
+                raise RejectColumn("its strings are not spelled as numbers")
+            if self.spelled.null_count == len(self.spelled) > self.text.null_count:
+                raise DataError(
+                    f"column {self.name!r} is to be numeric and holds no number, but strings such "
+                    f"as {self.text.drop_null()[0].as_py()!r}; leave it out of the numeric columns"
+                )
         present = self.numbers[~np.isnan(self.numbers)]
         if not present.size or present.min() == present.max():
             raise SaysNothing
@@ -345,6 +335,8 @@ class Cells:
 
     def looks_otherwise(self, read: str) -> str | None:
         """A line on strings if most look like something that they are not read as."""
+        if self.stored != "text":
+            return None
         there = self.text.drop_null()
         trimmed = pc.utf8_trim_whitespace(there)
         for noun, remedy, share, pattern in _LOOKS:

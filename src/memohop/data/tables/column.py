@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -60,11 +59,16 @@ class Column(msgspec.Struct, frozen=True, tag_field="kind"):
         """The names of its features, without the one for missing values."""
         return [self.name]
 
+    @property
+    def feature_names(self) -> list[str]:
+        """The names of its features, with that of the one for missing values."""
+        return [*self.names(), *[f"{self.name} is missing"] * self.missing]
+
     def describe(self) -> str:
         """How it becomes features, in words."""
         raise NotImplementedError
 
-    def fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+    def fill(self, cells: Cells, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
         """Write the features.
 
         Returns:
@@ -78,12 +82,7 @@ class Column(msgspec.Struct, frozen=True, tag_field="kind"):
 
 
 class FeatureMatrix:
-    """Takes the values that are not 0; the others are not stored on the way either.
-
-    Args:
-        rows: Number of rows.
-        features: Number of features.
-    """
+    """Takes the values that are not 0; the others are not stored on the way either."""
 
     def __init__(self, rows: int, features: int) -> None:
         self.shape = rows, features

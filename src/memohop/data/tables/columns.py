@@ -85,7 +85,7 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
         matrix = FeatureMatrix(table.num_rows, len(self.feature_names))
         notes = []
         for column in self.columns:
-            absent, told = column.fill(table[column.name], matrix)
+            absent, told = column.fill(Cells(column.name, table[column.name]), matrix)
             notes += told
             matrix.offset += len(column.names())
             if column.missing:
@@ -111,7 +111,7 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
     @property
     def feature_names(self) -> list[str]:
         """The names: ``age``, ``age is missing``, ``city=Rome``, ``about: word``."""
-        return [name for column in self.columns for name in names_of(column)] or ["constant"]
+        return [name for column in self.columns for name in column.feature_names] or ["constant"]
 
     @property
     def text_names(self) -> list[str]:
@@ -133,23 +133,12 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
         return notes
 
 
-def names_of(column: Column) -> list[str]:
-    """The names of the features of a column, with that for missing values."""
-    return [*column.names(), *[f"{column.name} is missing"] * column.missing]
-
-
 def fit_columns(
     columns: Iterable[tuple[str, pa.ChunkedArray]], readings: Mapping[str, Reading] | None = None
 ) -> tuple[ColumnEncoder, list[str]]:
-    """Fit columns, one after the other.
+    """Fit columns, of which not more than one need be in RAM; some may be read as the user says.
 
-    Args:
-        columns: Their names and values; not more than one of them need be in RAM.
-        readings: How to read columns, by name, if the guess is wrong.
-
-    Returns:
-        The encoder, and lines on columns that are read in an unexpected way: the first few, and
-        the names of the others.
+    Lines tell of the first few columns that are read in an unexpected way, and name the others.
     """
     kept: list[Column] = []
     left_out, surprises = [], {}
@@ -158,10 +147,10 @@ def fit_columns(
         fitted = _fit_column(cells)
         if fitted is None:
             left_out.append(name)
-            surprise = cells.looks_otherwise("left out") if cells.stored == "text" else None
+            surprise = cells.looks_otherwise("left out")
         else:
             kept.append(fitted)
-            surprise = fitted.surprise(cells) if cells.stored == "text" else None
+            surprise = fitted.surprise(cells)
         if surprise and cells.reading in (None, "numeric"):  # the user did not say how to read it
             surprises[name] = surprise
     texts = sum(isinstance(column, Words) for column in kept)

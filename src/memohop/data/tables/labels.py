@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from pyarrow.types import is_floating, is_temporal
 
 from memohop.data.read_options import Class, Task
+from memohop.data.splits import Mask
 from memohop.data.tables.cells import (
+    Cells,
     are_obvious,
     are_placeholders,
     as_text,
-    checked_kind,
-    column_kind,
-    numbers,
+    kind_of,
     spelled_whole,
     whole_as_text,
-    without_words,
 )
 from memohop.errors import DataError
 from memohop.outputs import count, first_few
@@ -38,21 +37,18 @@ _OVERRULE = (
 
 
 class Labels(NamedTuple):
-    """The labels of the nodes, and remarks.
+    """The labels of the nodes, how they were read, and likely mistakes."""
 
-    Attributes:
-        y: Class numbers (``int64``, -1 without a label), or numbers (``float64``, NaN without one).
-        classes: The names of the classes; empty if numbers are to be predicted.
-        notes: How they were read.
-        warnings: Likely mistakes.
-        task: Whether classes or numbers are to be predicted.
-    """
-
-    y: NDArray[Any]
-    classes: list[Class]
-    notes: list[str]
-    warnings: list[str]
+    y: NDArray[Any]  # class numbers, -1 without a label; or numbers, NaN without one
+    classes: list[Class]  # empty if numbers are to be predicted
     task: Task = "classes"
+    notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+
+    @property
+    def known(self) -> Mask:
+        """The nodes with a label."""
+        return np.isfinite(self.y) if self.task == "numbers" else self.y >= 0
 
 
 def no_labels(
@@ -61,8 +57,8 @@ def no_labels(
     """Labels of nodes that have none."""
     note = ["no node has a label"]
     if task == "numbers":
-        return Labels(np.full(nodes, np.nan), [], note, [], "numbers")
-    return Labels(np.full(nodes, -1), list(classes or []), note, [])
+        return Labels(np.full(nodes, np.nan), [], "numbers", note)
+    return Labels(np.full(nodes, -1), list(classes or []), "classes", note)
 
 
 def read_labels(
@@ -71,29 +67,24 @@ def read_labels(
     task: Literal["auto"] | Task = "auto",
     classes: Sequence[Class] | None = None,
 ) -> Labels:
-    """Labels as classes or as numbers.
+    """Labels as classes or as numbers; missing ones are to be predicted.
 
     By itself, a column of numbers that are not all whole, with at least five different ones, and
     more than 20 or half as many as there are labelled nodes, is one of numbers to be predicted.
-
-    Args:
-        column: The labels; missing ones are to be predicted.
-        name: The name of the column, for errors and notes.
-        task: What they are, if the guess is wrong.
-        classes: The classes of an earlier table; empty if numbers were to be predicted.
+    The classes of an earlier table are empty if numbers were.
     """
-    checked_kind(name, column.type, "the label ")
+    kind_of(column.type, f"the label column {name!r}")
     are_numbers = False
     if not classes and task != "classes":
-        text, told = _without_placeholders(column, name, (), numbers=True)
-        are_numbers = task == "numbers" or _are_real(text)
+        cells, told = _without_placeholders(column, name, (), numbers=True)
+        are_numbers = task == "numbers" or _are_real(cells)
     if not are_numbers:
-        text, told = _without_placeholders(column, name, classes or (), numbers=False)
+        cells, told = _without_placeholders(column, name, classes or (), numbers=False)
     try:
         if are_numbers:
-            labels = _number_labels(text, name, checked=classes is None)
+            labels = _number_labels(cells, checked=classes is None)
         else:
-            labels = _class_labels(text, name, classes, checked=task == "auto")
+            labels = _class_labels(cells, classes, checked=task == "auto")
     except DataError as error:
         raise DataError("; ".join([str(error), *told])) from error
     return labels._replace(warnings=[*told, *labels.warnings])
@@ -101,18 +92,14 @@ def read_labels(
 
 def _without_placeholders(
     column: pa.ChunkedArray, name: str, classes: Sequence[Class], *, numbers: bool
-) -> tuple[pa.ChunkedArray, list[str]]:
+) -> tuple[Cells, list[str]]:
     """The labels with null for those that stand for nothing, and a line on these.
 
-    Args:
-        column: The labels.
-        name: The name of the column.
-        classes: The classes of an earlier table, which are classes whatever their names are.
-        numbers: Whether numbers are predicted: then unknown is no label either, nor are spaces
-            part of one.
+    The classes of an earlier table are classes whatever their names are. Where numbers are to be
+    predicted, unknown is no label either, nor are spaces part of one.
     """
-    if column_kind(column.type) != "text":
-        return column, []
+    if (cells := Cells(name, column)).stored != "text":
+        return cells, []
     text = column.cast(pa.string())
     trimmed = pc.utf8_trim_whitespace(text)
     kept = {str(label).strip() for label in classes}
@@ -122,42 +109,42 @@ def _without_placeholders(
     kept_cells = pc.is_in(trimmed, value_set=pa.array(sorted(kept), pa.string()))
     absent = pc.fill_null(pc.and_not(stands_for_nothing, kept_cells), False).combine_chunks()
     labels = pc.replace_with_mask(trimmed if numbers else text, absent, pa.scalar(None, text.type))
-    if not (number := absent.true_count):
-        return labels, []
-    different = trimmed.filter(absent).unique().to_pylist()
-    shown = first_few([repr(value) for value in different])
-    spell = f" (if one is a class, spell it as a word, such as {f'class {different[0]}'!r})"
-    told = f"label {name!r}: {count(number, 'cell')} with {shown} taken for empty"
-    return labels, [told + spell * (not numbers)]
+    told = []
+    if number := absent.true_count:
+        different = trimmed.filter(absent).unique().to_pylist()
+        shown = first_few([repr(value) for value in different])
+        spell = f" (if one is a class, spell it as a word, such as {f'class {different[0]}'!r})"
+        cell = count(number, "cell")
+        told = [f"label {name!r}: {cell} with {shown} taken for empty" + spell * (not numbers)]
+    return Cells(name, labels), told
 
 
-def _are_real(column: pa.ChunkedArray) -> bool:
+def _are_real(cells: Cells) -> bool:
     """Whether a column holds many different numbers that are not all whole."""
-    if column_kind(column.type) not in ("text", "number") or is_temporal(column.type):
+    if cells.stored not in ("text", "number") or is_temporal(cells.column.type):
         return False
-    spelled, words = without_words(column)
-    values = spelled.cast(pa.float64(), safe=False).drop_null().to_numpy()
+    values = cells.spelled.cast(pa.float64(), safe=False).drop_null().to_numpy()
     values = values[np.isfinite(values)]
     different = np.unique(values).size
     return bool(
-        not words.size
+        not cells.words.size
         and (values != np.floor(values)).any()
         and different >= _FEWEST_NUMBERS
         and different > min(_FEW_CLASSES, values.size / 2)
     )
 
 
-def _number_labels(column: pa.ChunkedArray, name: str, *, checked: bool) -> Labels:
+def _number_labels(cells: Cells, *, checked: bool) -> Labels:
     """The labels as numbers to be predicted; anything else is a :class:`DataError`."""
-    spelled, words = without_words(column)
-    if words.size:
-        row = int(words[0])
+    name = cells.name
+    if cells.words.size:
+        row = int(cells.words[0])
         raise DataError(
-            f"the label column {name!r} holds {column[row].as_py()!r} in row {row + 1}, which is "
-            f"not a number ({words.size} such row(s) in all); correct it, leave it empty, or "
-            "predict classes (task=classes)"
+            f"the label column {name!r} holds {cells.column[row].as_py()!r} in row {row + 1}, "
+            f"which is not a number ({cells.words.size} such row(s) in all); correct it, leave it "
+            "empty, or predict classes (task=classes)"
         )
-    y = numbers(name, spelled).copy()  # PyTorch takes no read-only arrays
+    y = cells.numbers.copy()  # PyTorch takes no read-only arrays
     known = y[~np.isnan(y)]
     if checked and not known.size:
         raise DataError(_EMPTY.format(name=name))
@@ -171,24 +158,18 @@ def _number_labels(column: pa.ChunkedArray, name: str, *, checked: bool) -> Labe
         f"label {name!r}: a number to predict{ends}, {known.size} nodes with a label and "
         f"{y.size - known.size} without (task=classes predicts classes instead)"
     )
-    return Labels(y, [], [note], [], "numbers")
+    return Labels(y, [], "numbers", [note])
 
 
-def _class_labels(
-    column: pa.ChunkedArray, name: str, classes: Sequence[Class] | None, *, checked: bool
-) -> Labels:
+def _class_labels(cells: Cells, classes: Sequence[Class] | None, *, checked: bool) -> Labels:
     """Number the classes: whole numbers by size, other labels in alphabetical order.
 
     Spaces around a label are not part of it. Labels that differ only in case or in the spaces
-    between words are different classes, and a warning names them.
-
-    Args:
-        column: The labels; missing ones are to be predicted.
-        name: The name of the column, for errors and notes.
-        classes: The classes of an earlier table. Without them there must be two classes, one of
-            them with two nodes; with them, any other label counts as missing.
-        checked: Refuse labels that look like measurements or ids.
+    between words are different classes, and a warning names them. With the classes of an earlier
+    table any other label counts as missing; without them there must be two, and if ``checked``,
+    labels may not look like measurements or ids.
     """
+    name, column = cells.name, cells.column
     if checked or not is_floating(column.type):
         column = whole_as_text(
             column,
@@ -237,7 +218,7 @@ def _class_labels(
         f"label {name!r}: {len(classes)} classes, {labelled} nodes with a label and "
         f"{len(y) - labelled} without"
     )
-    return Labels(y, list(classes), [note], warnings)
+    return Labels(y, list(classes), "classes", [note], warnings)
 
 
 def why_no_classes(values: NDArray[Any], sizes: NDArray[np.int64]) -> str | None:
@@ -247,10 +228,6 @@ def why_no_classes(values: NDArray[Any], sizes: NDArray[np.int64]) -> str | None
     different ones with fewer than 10 nodes each on average, of which not even two would be test
     nodes. Labels look like ids if all are different, or if there are more than 20 with fewer than
     two nodes each on average.
-
-    Args:
-        values: The different labels.
-        sizes: How many nodes have each.
     """
     labelled = int(sizes.sum())
     try:

@@ -10,15 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyarrow.types import is_temporal
 
 from memohop.data.arcs import LARGEST_WEIGHT, merge_arcs
 from memohop.data.read_options import ReadOptions, Roles
-from memohop.data.tables.cells import (
-    as_text,
-    column_kind,
-    whole_as_text,
-    without_words,
-)
+from memohop.data.tables.cells import Cells, whole_as_text
 from memohop.data.tables.sources import UnreadTable
 from memohop.errors import DataError
 from memohop.outputs import first_few, listed
@@ -30,27 +26,18 @@ _FEW = 0.05  # share of edges that may be listed both ways, or not, by accident
 
 
 class Links(NamedTuple):
-    """Arcs between positions, and how they were found.
+    """Arcs between positions, what was done to the edges, and what was left out."""
 
-    Attributes:
-        arcs: ``[2, arcs]``, every arc once.
-        weight: ``float32`` for each arc, or None.
-        directed: Whether an edge is one arc, or one each way.
-        notes: What was done.
-        warnings: What was left out.
-    """
-
-    arcs: NDArray[np.int64]
-    weight: NDArray[np.float32] | None = None
-    directed: bool = False
+    arcs: NDArray[np.int64]  # [2, arcs], every arc once
+    weight: NDArray[np.float32] | None = None  # of each arc
+    directed: bool = False  # whether an edge is one arc, or one each way
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
 
     @classmethod
     def of(
         cls,
-        begin: NDArray[np.int64],
-        end: NDArray[np.int64],
+        ends: NDArray[np.int64],
         weight: NDArray[np.float64] | None,
         *,
         nodes: int,
@@ -59,15 +46,10 @@ class Links(NamedTuple):
         """The arcs of edges; of those that come several times, the weights add up.
 
         Without a direction, an edge that is listed both ways has the sum of the weights, unless all
-        are listed so with equal weights, as in a symmetric matrix.
-
-        Args:
-            begin: The node at which each edge begins.
-            end: The node at which it ends.
-            weight: Its weight, or None if all count alike.
-            nodes: The number of nodes.
-            directed: Whether an edge is one arc, or one each way; None to have the edges decide.
+        are listed so with equal weights, as in a symmetric matrix. If ``directed`` is None, the
+        edges decide whether they have one.
         """
+        begin, end = ends
         ways = [both for both in (False, True) if directed in (None, not both)]
         merged = [merge_arcs(begin, end, nodes=nodes, both_ways=both) for both in ways]
         arcs, notes = merged[-1], []
@@ -97,15 +79,7 @@ class Links(NamedTuple):
 def describe_edges(
     edges: int, rows: int, loops: int, weights: tuple[float, float] | None, *, directed: bool
 ) -> list[str]:
-    """What became of the rows of edge tables.
-
-    Args:
-        edges: The number of different edges.
-        rows: The number of rows, of which several may be the same edge.
-        loops: How many edges are from a node to itself.
-        weights: The least and the largest weight, or None if all edges count alike.
-        directed: Whether an edge is one arc, or one each way.
-    """
+    """What became of the rows of edge tables, with the least and the largest weight."""
     notes = [] if weights is None else [f"weights of edges from {weights[0]:g} to {weights[1]:g}"]
     if repeated := rows - edges:
         again = "" if directed else ", the other way round included"
@@ -119,7 +93,7 @@ def describe_edges(
 def node_ids(column: pa.ChunkedArray, name: str, table: str) -> pa.Array:
     """The ids in column ``name`` of a node table as strings, each one there once."""
     wrong = f"{table}, column {name!r}: ids must be strings or whole numbers"
-    ids = whole_as_text(column, wrong, "correct them").combine_chunks()
+    ids = whole_as_text(column, wrong).combine_chunks()
     empty = np.flatnonzero(pc.fill_null(pc.equal(ids, ""), True).to_numpy(zero_copy_only=False))
     if empty.size:
         raise DataError(
@@ -140,13 +114,12 @@ def read_edges(
     tables: Sequence[UnreadTable], roles: Roles, ids: pa.Array, options: ReadOptions
 ) -> Links:
     """The edges of tables between the positions of the ids."""
-    begin, end, weights, warnings = zip(
+    ends, weights, warnings = zip(
         *(_located(table, roles, ids, drop_unknown=options.drop_unknown) for table in tables),
         strict=True,
     )
     links = Links.of(
-        np.concatenate(begin),
-        np.concatenate(end),
+        np.concatenate(ends, axis=1),
         None if roles.weight is None else np.concatenate(weights),
         nodes=len(ids),
         directed=options.directed,
@@ -156,7 +129,7 @@ def read_edges(
 
 def _located(
     unread: UnreadTable, roles: Roles, ids: pa.Array, *, drop_unknown: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64] | None, list[str]]:
+) -> tuple[NDArray[np.int64], NDArray[np.float64] | None, list[str]]:
     """Positions of both ends, weights if there are some, and warnings."""
     name, weight = unread.name, roles.weight
     table = unread.read(roles.of_edges, text=roles.ends)
@@ -164,23 +137,19 @@ def _located(
     more = [column for column in unread.columns if column not in roles.of_edges]
     warnings = [*unread.warnings, *unused(more, "column", f"{name}: ", weighted=weight is not None)]
     wrong = f"{name}: ids must be strings or whole numbers"
-    ends = [whole_as_text(table[end], wrong, "correct them") for end in roles.ends]
-    positions = [pc.fill_null(pc.index_in(end, value_set=ids), -1).to_numpy() for end in ends]
-    known = (positions[0] >= 0) & (positions[1] >= 0)
+    columns = [whole_as_text(table[end], wrong) for end in roles.ends]
+    ends = pa.chunked_array([part for column in columns for part in column.chunks])
+    positions = pc.fill_null(pc.index_in(ends, value_set=ids), -1).to_numpy().reshape(2, -1)
+    known = (positions >= 0).all(axis=0)
     if unknown := len(known) - int(known.sum()):
-        sides = list(zip(ends, positions, strict=True))
         rows: dict[str, int] = {}  # the first of each unknown id
-        for row in np.flatnonzero(~known)[: 20 * _SHOWN].tolist():
-            for end, position in sides:
-                if position[row] < 0:
-                    rows.setdefault(end[row].as_py(), row + 1)
+        for row, side in np.argwhere(positions.T < 0)[: 40 * _SHOWN].tolist():
+            rows.setdefault(columns[side][row].as_py(), row + 1)
         named = ", ".join(f"{value!r} (row {row})" for value, row in [*rows.items()][:_SHOWN])
-        lost = [part for end, row in sides for part in end.filter(pa.array(row < 0)).chunks]
-        named += spelled_otherwise(pa.chunked_array(lost, pa.string()).unique(), ids)
+        named += spelled_otherwise(ends.filter(pa.array(positions.ravel() < 0)).unique(), ids)
         warnings += tell_unknown(name, unknown, len(known), named, drop_unknown=drop_unknown)
-    begin, end = (position[known].astype(np.int64) for position in positions)
     weights = None if weight is None else edge_weights(table[weight], weight, name)[known]
-    return begin, end, weights, warnings
+    return positions[:, known].astype(np.int64), weights, warnings
 
 
 def check_header(ends: list[str], ids: pa.Array, table: str) -> None:
@@ -201,15 +170,7 @@ def unused(names: list[str], noun: str, prefix: str = "", *, weighted: bool = Fa
 def tell_unknown(
     name: str, unknown: int, edges: int, named: str, *, drop_unknown: bool
 ) -> list[str]:
-    """A warning on edges that are dropped, or a :class:`DataError`.
-
-    Args:
-        name: The name of the table.
-        unknown: How many of its edges name an unknown node.
-        edges: How many there are.
-        named: Some of the unknown ids.
-        drop_unknown: Whether they may be dropped; not if none is left.
-    """
+    """A warning on edges that are dropped, which may not be all; or a :class:`DataError`."""
     if drop_unknown and unknown < edges:
         return [f"{unknown} edge(s) dropped that name unknown nodes, such as {named}"]
     drop = ", or drop these edges (drop_unknown=True, --drop-unknown)" * (unknown < edges)
@@ -222,13 +183,8 @@ def tell_unknown(
 def spelled_otherwise(unknown: pa.Array, ids: pa.Array) -> str:
     """How unknown ids would be known: in text files, 007 and 7.0 are not 7.
 
-    Args:
-        unknown: The different unknown ids of an edge table, or many of them.
-        ids: The ids of the nodes.
-
-    Returns:
-        An addition to a message with an example; nothing unless half of the ids, or more, would
-        be known without leading zeros, a trailing .0 and spaces on either side.
+    It is an addition to a message, with an example; nothing unless half of the ids, or more, would
+    be known without leading zeros, a trailing .0 and spaces on either side.
     """
     unknown = unknown.drop_null().cast(pa.string())
     index = pc.index_in(_bare(unknown), value_set=_bare(ids))
@@ -251,11 +207,8 @@ def _bare(ids: pa.Array) -> pa.Array:
 
 
 def direction_of(listed: int, either: int) -> tuple[bool, str]:
-    """Whether edges have a direction, and why.
-
-    Args:
-        listed: The number of arcs as listed, each once, without self-loops.
-        either: Their number with all opposites.
+    """Whether edges have a direction, and why, from how many arcs there are as listed, each once,
+    without self-loops, and from their number with all opposites.
     """
     share = (2 * listed - either) / max(listed, 1)  # that is listed both ways
     if share >= 1 - _FEW:
@@ -276,22 +229,18 @@ def edge_weights(
 ) -> NDArray[np.float64]:
     """The weights of a table's edges; one that cannot be a weight is a :class:`DataError`.
 
-    Args:
-        column: The weights.
-        name: The name of the column.
-        table: That of the table.
-        before: How many rows came before, if the column is a part of one.
+    If the column is a part of one, ``before`` counts the rows that came before.
     """
-    if column_kind(column.type) not in ("text", "number"):
+    cells = Cells(name, column)
+    if cells.stored not in ("text", "number") or is_temporal(column.type):
         raise DataError(
             f"{table}: column {name!r} holds no weights, but {column.type}; give numbers"
         )
-    spelled, _ = without_words(column)
-    values = np.asarray(spelled.cast(pa.float64(), safe=False).to_numpy())
+    values = np.asarray(cells.spelled.cast(pa.float64(), safe=False).to_numpy())
     wrong = np.flatnonzero(~(values >= 0) | (values > LARGEST_WEIGHT))
     if wrong.size:
         row = int(wrong[0])
-        cell = as_text(column)[row].as_py()
+        cell = cells.text[row].as_py()
         what = "no weight" if cell is None else f"the weight {cell!r}"
         in_all = f" ({wrong.size} such row(s) in all)" if before is None else ""
         raise DataError(

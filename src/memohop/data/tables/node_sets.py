@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from memohop.data.splits import Mask, OwnSplit
-from memohop.data.tables.cells import as_text, column_kind, numbers, without_words
+from memohop.data.tables.cells import Cells
 from memohop.data.tables.labels import Labels
 from memohop.errors import DataError
 from memohop.outputs import first_few
@@ -28,45 +27,32 @@ _LATEST = 0.2  # share of the labelled nodes that is for testing, and that befor
 def read_sets(
     table: pa.Table, roles: Mapping[str, str], labels: Labels
 ) -> tuple[OwnSplit | None, NDArray[np.int64] | None, list[str]]:
-    """The user's own split and groups, and how many nodes are where.
-
-    Args:
-        table: The node table, or its columns for these.
-        roles: The columns for ``split``, ``time_column`` and ``group``.
-        labels: The labels of the nodes.
-    """
-    labelled = np.isfinite(labels.y) if labels.task == "numbers" else labels.y >= 0
+    """The split and groups that columns of the node table say, and how many nodes are where."""
     split = groups = None
     notes = []
     for role, read in (("split", sets_by_word), ("time_column", sets_by_time)):
         if role in roles:
-            split = read(table[roles[role]], roles[role], labelled)
+            split = read(Cells(roles[role], table[roles[role]]), labels.known)
             train, val, test = (int(mask.sum()) for mask in split)
-            left = int(labelled.sum()) - train - val - test
+            left = int(labels.known.sum()) - train - val - test
             notes.append(
                 f"column {roles[role]!r}: {train} training, {val} validation and {test} test nodes"
                 + f"; {left} labelled node(s) are in none of them" * (left > 0)
             )
     if "group" in roles:
-        groups = _group_codes(table[roles["group"]], roles["group"])
+        groups = _group_codes(Cells(roles["group"], table[roles["group"]]))
         notes.append(f"column {roles['group']!r}: {groups.max() + 1} groups of nodes")
     return split, groups, notes
 
 
-def sets_by_word(column: pa.ChunkedArray, name: str, labelled: Mask) -> OwnSplit:
-    """The sets that a column names, in any case; empty cells are nodes that are in none.
-
-    Args:
-        column: Train, val, valid, validation or test, in any case; none, unused, other or nothing.
-        name: Its name.
-        labelled: The nodes with a label.
-    """
-    words = pc.utf8_lower(pc.utf8_trim_whitespace(as_text(column)))
+def sets_by_word(cells: Cells, labelled: Mask) -> OwnSplit:
+    """The sets that a column names, in any case; empty cells are nodes that are in none."""
+    name, words = cells.name, pc.utf8_lower(pc.utf8_trim_whitespace(cells.text))
     of_set = {word: kind for kind, alike in _WORDS.items() for word in alike}
     unknown = pc.and_(words.is_valid(), pc.invert(pc.is_in(words, value_set=pa.array(of_set))))
     rows = np.flatnonzero(pc.fill_null(unknown, False).to_numpy())
     if rows.size:
-        different = [repr(word) for word in as_text(column).filter(unknown).unique().to_pylist()]
+        different = [repr(word) for word in cells.text.filter(unknown).unique().to_pylist()]
         raise DataError(
             f"split column {name!r}: row {rows[0] + 1} says {first_few(different)}; write train, "
             "val or test, or leave it empty for nodes that are not used for scoring"
@@ -83,27 +69,22 @@ def sets_by_word(column: pa.ChunkedArray, name: str, labelled: Mask) -> OwnSplit
     return OwnSplit(sets["train"], sets["val"], sets["test"])
 
 
-def sets_by_time(column: pa.ChunkedArray, name: str, labelled: Mask) -> OwnSplit:
+def sets_by_time(cells: Cells, labelled: Mask) -> OwnSplit:
     """The latest fifth of the labelled nodes for test, and the fifth before it for validation.
 
     Nodes of one time stay together, so the sets are as near to a fifth as times allow. A node
     without a time is in none.
-
-    Args:
-        column: Dates, times or numbers.
-        name: Its name.
-        labelled: The nodes with a label.
     """
-    if column_kind(column.type) == "flag":
+    name = cells.name
+    if cells.stored == "flag":
         raise DataError(f"time column {name!r} holds true and false; name one with times")
-    spelled, words = without_words(column)
-    if words.size:
-        row = int(words[0])
+    if cells.words.size:
+        row = int(cells.words[0])
         raise DataError(
-            f"time column {name!r} holds {column[row].as_py()!r} in row {row + 1}, which is "
+            f"time column {name!r} holds {cells.column[row].as_py()!r} in row {row + 1}, which is "
             "neither a time such as 2024-05-31 18:30 nor a number; correct it or leave it empty"
         )
-    times = numbers(name, spelled)
+    times = cells.numbers
     known = labelled & ~np.isnan(times)
     moments, sizes = np.unique(times[known], return_counts=True)
     if len(moments) < 3:
@@ -118,17 +99,15 @@ def sets_by_time(column: pa.ChunkedArray, name: str, labelled: Mask) -> OwnSplit
     return OwnSplit(known & is_train, known & ~is_train & ~is_test, known & is_test)
 
 
-def _group_codes(column: pa.ChunkedArray, name: str) -> NDArray[np.int64]:
+def _group_codes(cells: Cells) -> NDArray[np.int64]:
     """The number of each node's group; a node without one is a group of its own."""
-    text = as_text(column)
-    codes: NDArray[Any] = pc.fill_null(
-        pc.index_in(text, value_set=text.drop_null().unique()), -1
-    ).to_numpy()
-    codes = codes.astype(np.int64)
+    position = pc.index_in(cells.text, value_set=cells.text.drop_null().unique())
+    codes: NDArray[np.int64] = pc.fill_null(position, -1).to_numpy().astype(np.int64)
     alone = codes < 0
     codes[alone] = codes.max() + 1 + np.arange(alone.sum())
     if codes.max() == 0:
         raise DataError(
-            f"group column {name!r} has one group, {text[0].as_py()!r}; name one with several"
+            f"group column {cells.name!r} has one group, {cells.text[0].as_py()!r}; name one with "
+            "several"
         )
     return codes
