@@ -96,7 +96,7 @@ class UnreadTable:
     def read(self, columns: Collection[str], *, text: Collection[str] = ()) -> pa.Table:
         """The columns asked for; those in ``text`` as they are spelled, if the file is text.
 
-        All are of a kind that :func:`column_kind` knows, and there is at least one row; anything
+        All are of a kind that :func:`kind_of` knows, and there is at least one row; anything
         else is a :class:`DataError`.
         """
         table = self.load(list(columns), text)
