@@ -7,9 +7,9 @@ The shares of the training, validation and test nodes need not add up to 1: the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,35 +54,26 @@ def make_splits(
     if kind not in SPLITS:
         raise unknown_name("split", kind, SPLITS)
     shares = _check_fractions(fractions)
-    sets = np.count_nonzero(shares)
+    least = np.count_nonzero(shares)
     if kind == "random":
-        if len(y) < sets:
+        groups = [np.arange(len(y))]
+    else:
+        groups = [np.flatnonzero(y == label) for label in np.unique(y[y >= 0])]
+    for members in groups:
+        if len(members) >= least:
+            continue
+        if kind == "random":
             raise UsageError(
-                f"num_nodes={len(y)} is too small for {sets} sets; "
+                f"num_nodes={len(y)} is too small for {least} sets; "
                 "give a larger graph or set a fraction to 0"
             )
-        return _draw([np.arange(len(y))], len(y), shares, splits, seed)
-    groups = [np.flatnonzero(y == label) for label in np.unique(y[y >= 0])]
-    for members in groups:
-        if len(members) < sets:
-            raise UsageError(
-                f"class {y[members[0]]} has {len(members)} node(s), too few for a class-wise "
-                f"split into {sets} sets; use random splits (split='random')"
-            )
-    return _draw(groups, len(y), shares, splits, seed)
-
-
-def _draw(
-    groups: Iterable[NDArray[Any]],
-    num_nodes: int,
-    shares: tuple[float, float, float],
-    splits: int,
-    seed: int,
-) -> Sets:
-    """Shuffle each group of nodes and cut it up, once for every split."""
+        raise UsageError(
+            f"class {y[members[0]]} has {len(members)} node(s), too few for a class-wise "
+            f"split into {least} sets; use random splits (split='random')"
+        )
     splits = whole_number("splits", splits, least=1, most=_MOST_SPLITS)
     seed = whole_number("seed", seed, least=0)
-    sets = np.zeros((3, num_nodes, splits), dtype=bool)
+    sets = np.zeros((3, len(y), splits), dtype=bool)
     cuts = [(members, np.cumsum(_sizes(len(members), shares))) for members in groups]
     for split in range(splits):
         generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(split,)))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,10 +48,9 @@ def csbm(
         raise UsageError(f"classes={classes} is more than nodes={nodes}; ask for fewer classes")
 
     y = generator.permutation(np.arange(nodes) % classes)
-    members = [np.flatnonzero(y == label) for label in range(classes)]
     within = round(homophily * edges)
-    inside = _pairs_within(members, within, generator)
-    pairs = np.hstack((inside, _pairs_between(members, edges - within, generator)))
+    inside = _pairs_within(y, within, generator)
+    pairs = np.hstack((inside, _pairs_between(y, edges - within, generator)))
     means = of_features.normal(scale=channels**-0.5, size=(classes, channels))
     noise = of_features.normal(scale=channels**-0.5, size=(nodes, channels))
     return graph_data(
@@ -99,46 +96,42 @@ def digits(
 
 
 def _pairs_within(
-    members: list[NDArray[Any]], count: int, generator: np.random.Generator
-) -> NDArray[Any]:
+    y: NDArray[np.int64], count: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
     """``count`` distinct pairs of two nodes of one class, as a ``[2, count]`` array."""
-    blocks = [len(nodes) * (len(nodes) - 1) // 2 for nodes in members]
-    pairs = []
-    for nodes, number in zip(members, _sample(blocks, count, generator, "one class"), strict=True):
-        # All pairs of n nodes in a circle: one starts at `first` and is `step` + 1 long, up to
-        # n / 2. Those half a circle long are there once, from the first half of the circle.
-        step, first = np.divmod(number, len(nodes))
-        pairs.append(np.stack((nodes[first], nodes[(first + step + 1) % len(nodes)])))
-    return np.hstack(pairs)
+    in_order, sizes = y.argsort(kind="stable"), np.bincount(y)
+    label, number = _sample(sizes * (sizes - 1) // 2, count, generator, "one class")
+    # All pairs of n nodes in a circle: one starts at `first` and is `step` + 1 long, up to n / 2.
+    # Those half a circle long are there once, from the first half of the circle.
+    step, first = np.divmod(number, sizes[label])
+    begin = (sizes.cumsum() - sizes)[label]
+    return in_order[begin + np.stack((first, (first + step + 1) % sizes[label]))]
 
 
 def _pairs_between(
-    members: list[NDArray[Any]], count: int, generator: np.random.Generator
-) -> NDArray[Any]:
+    y: NDArray[np.int64], count: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
     """``count`` distinct pairs of two nodes of different classes, as a ``[2, count]`` array."""
     # A node is paired with all nodes of later classes, which follow one another in `in_order`.
-    in_order = np.concatenate(members)
-    later = len(in_order) - np.cumsum([len(nodes) for nodes in members])
-    blocks = [len(nodes) * int(rest) for nodes, rest in zip(members, later, strict=True)]
-    pairs = []
-    for nodes, rest, number in zip(
-        members, later, _sample(blocks, count, generator, "two classes"), strict=True
-    ):
-        first, second = np.divmod(number, max(int(rest), 1))
-        pairs.append(np.stack((nodes[first], in_order[len(in_order) - rest + second])))
-    return np.hstack(pairs)
+    in_order, sizes = y.argsort(kind="stable"), np.bincount(y)
+    ends = sizes.cumsum()
+    later = len(y) - ends
+    label, number = _sample(sizes * later, count, generator, "two classes")
+    first, second = np.divmod(number, later[label])
+    return in_order[np.stack(((ends - sizes)[label] + first, ends[label] + second))]
 
 
 def _sample(
-    blocks: list[int], count: int, generator: np.random.Generator, of: str
-) -> list[NDArray[np.int64]]:
-    """``count`` distinct numbers below the sum of ``blocks``, as numbers within each block."""
-    total = sum(blocks)
+    blocks: NDArray[np.int64], count: int, generator: np.random.Generator, of: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct numbers below the sum of ``blocks``, as a block and a number within it each."""
+    total = int(blocks.sum())
     if count > total:
         raise UsageError(
             f"the degree and homophily asked for take {count} edges between nodes of {of}, and "
             f"there are {total} such pairs; lower degree, change homophily or raise nodes"
         )
     drawn = np.sort(generator.choice(total, size=count, replace=False)) if count else np.arange(0)
-    starts = np.cumsum([0, *blocks])
-    return [drawn[(drawn >= start) & (drawn < end)] - start for start, end in pairwise(starts)]
+    starts = blocks.cumsum() - blocks
+    block = np.searchsorted(starts, drawn, side="right") - 1
+    return block, drawn - starts[block]
