@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memohop.data.prepared._arrays import ArrayFile, map_array
 from memohop.data.prepared._links import LinkDatabase
+from memohop.data.read_options import ReadOptions, find_roles
 from memohop.data.tables.links import Links
 from memohop.data.tables.sources import UnreadTable
 
@@ -52,11 +53,11 @@ def test_as_in_ram(edges, directed, weights):
     columns = {"source": begin, "target": end, **({} if weight is None else {"w": weight})}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        links = LinkDatabase(folder, 2**28, whole=True, weighted=weight is not None)
-        with closing(links):
-            links.add_nodes(table(id=np.arange(nodes)), "id", folder / "ids.arrow")
-            named = None if weight is None else "w"
-            links.add_edges(table(**columns), ["source", "target"], named, drop_unknown=False)
+        options = ReadOptions(weight=None if weight is None else "w")
+        roles = find_roles(table(id=np.arange(nodes)), table(**columns), options)
+        with closing(LinkDatabase(folder, roles, 2**28)) as links:
+            links.add_nodes(folder / "ids.arrow")
+            links.add_edges(drop_unknown=False)
             count, is_directed, notes = links.write(folder, nodes, directed=directed)
         ways = {"out": 1, "in": -1} if is_directed else {"out": 1}
         arcs = {}

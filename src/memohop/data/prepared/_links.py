@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from memohop.data.prepared._arrays import ArrayFile
+from memohop.data.read_options import Roles
 from memohop.data.tables.cells import WHOLE, whole_as_text
 from memohop.data.tables.links import (
     EXTRAS,
@@ -28,7 +29,7 @@ from memohop.data.tables.links import (
     spelled_otherwise,
     tell_unknown,
 )
-from memohop.data.tables.sources import UnreadTable
+from memohop.data.tables.sources import NO_ROWS, UnreadTable
 from memohop.errors import DataError
 
 MOST_NODES = 2**31 - 1
@@ -43,6 +44,7 @@ _NODES = f"""
         bool_and(regexp_matches(id::VARCHAR, '{WHOLE}'))
     FROM nodes
 """
+_REPEATED = "SELECT id, min(number) AS first FROM nodes GROUP BY id HAVING count(*) > 1"
 _NUMBERED = """
     CREATE TABLE edges AS
     SELECT begins.number AS begin, ends.number AS end, given.weight,
@@ -93,21 +95,27 @@ _EITHER = """
 class LinkDatabase:
     """Numbers nodes, looks up both ends of edges, and sorts the arcs.
 
+    Ids are compared as whole numbers, which is quicker, if they are stored so, or else as strings.
+
     Args:
         folder: A folder for the database and what it cannot hold in RAM.
+        roles: The tables, and their columns of ids and weights.
         memory: The most bytes that it may hold in RAM.
-        whole: Whether ids are compared as whole numbers, which is quicker, or as strings.
-        weighted: Whether edges have weights. One thread adds them up, always in the same order.
     """
 
-    def __init__(self, folder: Path, memory: int, *, whole: bool, weighted: bool) -> None:
-        self._kind, self._weighted = pa.int64() if whole else pa.string(), weighted
+    def __init__(self, folder: Path, roles: Roles, memory: int) -> None:
+        self._roles = roles
+        ids = [(roles.nodes, roles.id), *((roles.edges, end) for end in roles.ends)]
+        stored = [_stored(*column) for column in ids]
+        are_whole = all(pa.types.is_integer(kind) and kind != pa.uint64() for kind in stored)
+        self._kind = pa.int64() if are_whole else pa.string()
         settings: dict[str, Any] = {
             "memory_limit": f"{memory // 2**20}MiB",
             "temp_directory": str(folder / "spilled"),
             "preserve_insertion_order": False,
-            **({"threads": 1} if weighted else {}),
         }
+        if roles.weight is not None:
+            settings["threads"] = 1  # which adds up weights in the same order always
         self._database = duckdb.connect(str(folder / "links.duckdb"), config=settings)
         # The size of a stream is not known beforehand: the nodes are what is looked up in any case.
         self._database.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
@@ -116,22 +124,17 @@ class LinkDatabase:
         """Close the database, whose files may be removed then."""
         self._database.close()
 
-    def add_nodes(self, table: UnreadTable, column: str, output: Path) -> int:
-        """Number all nodes, and write their ids to a file of Arrow.
+    def add_nodes(self, output: Path) -> int:
+        """Number all nodes, and write their ids to a file of Arrow; returns how many there are.
 
-        Args:
-            table: The node table.
-            column: Its column of ids.
-            output: The file; its ids are whole numbers if all are, and strings otherwise.
-
-        Returns:
-            The number of nodes.
+        They are whole numbers if all are spelled so, and strings otherwise.
         """
+        name, column = self._roles.nodes.name, self._roles.id
         schema = pa.schema({"id": self._kind, "number": pa.int32()})
 
         def numbered() -> Iterator[pa.RecordBatch]:
             before = 0
-            for (ids,) in self._columns(table, [column]):
+            for (ids,) in self._columns(self._roles.nodes, [column]):
                 numbers = np.arange(before, before + len(ids), dtype=np.int32)
                 before += len(ids)
                 yield pa.record_batch([ids, pa.array(numbers)], schema=schema)
@@ -139,54 +142,49 @@ class LinkDatabase:
         self._create("CREATE TABLE nodes AS SELECT id, number FROM given", schema, numbered())
         count, absent, are_whole = self._row(_NODES)
         if not count:
-            raise _no_rows(table)
+            raise DataError(NO_ROWS.format(name=name))
         if count > MOST_NODES:
-            raise DataError(f"{table.name} has {count} nodes; the most is {MOST_NODES}")
+            raise DataError(f"{name} has {count} nodes; the most is {MOST_NODES}")
         if absent is not None:
             raise DataError(
-                f"{table.name}: column {column!r} has no id in row {absent + 1}; give every node "
-                "an id, or name another column as the id"
+                f"{name}: column {column!r} has no id in row {absent + 1}; give every node an id, "
+                "or name another column as the id"
             )
-        self._check_distinct(column, table.name)
+        if times := self._row(f"SELECT count(*) FROM ({_REPEATED})")[0]:
+            first = self._names(f"SELECT id FROM ({_REPEATED}) ORDER BY first LIMIT {_SHOWN}")
+            shown = ", ".join(map(repr, first.to_pylist()))
+            raise DataError(
+                f"{name}: {times} id(s) in column {column!r} come more than once, such as {shown}; "
+                "keep one row for each node, or name another column as the id"
+            )
         kind = "BIGINT" if are_whole else "VARCHAR"
         ordered = self._database.sql(f"SELECT id::{kind} AS id FROM nodes ORDER BY number")
         reader = ordered.to_arrow_reader(_ROWS)
-        with (
-            pa.OSFile(str(output), "wb") as file,
-            pa.ipc.new_file(file, reader.schema) as writer,
-        ):
+        with pa.OSFile(str(output), "wb") as file, pa.ipc.new_file(file, reader.schema) as writer:
             for batch in reader:
                 writer.write_batch(batch)
-        return count
+        return int(count)
 
-    def add_edges(
-        self, table: UnreadTable, ends: list[str], weight: str | None, *, drop_unknown: bool
-    ) -> list[str]:
+    def add_edges(self, *, drop_unknown: bool) -> list[str]:
         """Look up both ends of all edges.
 
-        Args:
-            table: The edge table.
-            ends: Its columns of ids.
-            weight: Its column of weights, if there is one.
-            drop_unknown: Leave out edges that name an unknown id, instead of a :class:`DataError`.
-
-        Returns:
-            Warnings.
+        Edges that name an unknown id are a :class:`DataError`, or left out with a warning.
         """
-        with_nodes = "SELECT id::VARCHAR FROM nodes WHERE id::VARCHAR IN (?, ?)"
-        names = [name for (name,) in self._database.execute(with_nodes, ends).fetchall()]
-        check_header(ends, pa.array(names, pa.string()), table.name)
+        name, ends, weight = self._roles.edges.name, self._roles.ends, self._roles.weight
+        known = self._names("SELECT id FROM nodes WHERE id::VARCHAR IN (?, ?)", ends)
+        check_header(ends, known, name)
         schema = pa.schema(
             {"begin": self._kind, "end": self._kind, "weight": pa.float64(), "row": pa.int64()}
         )
 
         def given() -> Iterator[pa.RecordBatch]:
             before = 0
-            for begin, end, *more in self._columns(table, ends, [weight] if weight else []):
+            for begin, end, *more in self._columns(self._roles.edges, ends, weight):
                 weights = pa.nulls(len(begin), pa.float64())
                 if weight is not None:
-                    column = pa.chunked_array(more)
-                    weights = pa.array(edge_weights(column, weight, table.name, before=before))
+                    weights = pa.array(
+                        edge_weights(pa.chunked_array(more), weight, name, before=before)
+                    )
                 rows = pa.array(np.arange(before + 1, before + len(begin) + 1))
                 before += len(begin)
                 yield pa.record_batch([begin, end, weights, rows], schema=schema)
@@ -194,27 +192,23 @@ class LinkDatabase:
         self._create(_NUMBERED, schema, given())
         edges, unknown = self._row("SELECT count(*), count(unknown_row) FROM edges")
         if not edges:
-            raise _no_rows(table)
+            raise DataError(NO_ROWS.format(name=name))
         if not unknown:
             return []
         lost = self._database.execute(_UNKNOWN, [_TRIED]).fetchall()
-        named = ", ".join(f"{name!r} (row {row})" for name, row in lost[:_SHOWN])
+        named = ", ".join(f"{node!r} (row {row})" for node, row in lost[:_SHOWN])
         if self._kind == pa.string():
-            named += self._spelled_otherwise(pa.array([name for name, _ in lost], pa.string()))
-        return tell_unknown(table.name, unknown, edges, named, drop_unknown=drop_unknown)
+            named += self._spelled_otherwise(pa.array([node for node, _ in lost], pa.string()))
+        return tell_unknown(name, unknown, edges, named, drop_unknown=drop_unknown)
 
     def write(
         self, folder: Path, nodes: int, *, directed: bool | None
     ) -> tuple[int, bool, list[str]]:
         """Write the rows of the adjacency matrix, both ways if these differ.
 
-        Weights add up as :func:`~memohop.data.tables.links.Links.of` says.
-
-        Args:
-            folder: Where to write ``out-indptr.npy``, ``out-indices.npy`` and, if edges have some,
-                ``out-weights.npy``; of a directed graph also ``in-indptr.npy`` and so on.
-            nodes: The number of nodes.
-            directed: Whether an edge is one arc, or one each way; None to have the edges decide.
+        The files are ``out-indptr.npy``, ``out-indices.npy`` and, if edges have weights,
+        ``out-weights.npy``; of a directed graph also ``in-indptr.npy`` and so on. Weights add up as
+        :func:`~memohop.data.tables.links.Links.of` says.
 
         Returns:
             The number of arcs, whether edges have a direction, and notes.
@@ -229,7 +223,7 @@ class LinkDatabase:
             directed, note = direction_of(listed, 2 * pairs)
             notes.append(note)
         edges = loops + (listed if directed else pairs)
-        span = (least, most) if self._weighted else None
+        span = None if self._roles.weight is None else (least, most)
         notes += describe_edges(edges, given, loops, span, directed=directed)
         weight = "weight_there" if are_alike else "weight_there + weight_back"
         self._database.execute(_LISTED if directed else _EITHER.format(weight=weight))
@@ -243,13 +237,13 @@ class LinkDatabase:
         query = f"SELECT {order}, weight FROM arcs ORDER BY {order}"
         with ExitStack() as files:
             indices = files.enter_context(ArrayFile(Path(f"{path}-indices.npy"), np.int32))
-            if self._weighted:
+            if self._roles.weight is not None:
                 weights = files.enter_context(ArrayFile(Path(f"{path}-weights.npy"), np.float32))
             for batch in self._database.sql(query).to_arrow_reader(_ROWS):
                 row, column, weight = (part.to_numpy() for part in batch.columns)
                 degrees[row[0] + 1 : row[-1] + 2] += np.bincount(row - row[0])
                 indices.append(column)
-                if self._weighted:
+                if self._roles.weight is not None:
                     weights.append(weight)
         np.save(f"{path}-indptr.npy", degrees.cumsum())
 
@@ -259,22 +253,22 @@ class LinkDatabase:
             bare = f"regexp_replace({bare}, '{pattern}', '{kept}')"
         self._database.register("looked_up", pa.table({"id": unknown}))
         alike = f"SELECT id FROM nodes WHERE {bare} IN (SELECT {bare} FROM looked_up)"
-        nodes = [name for (name,) in self._database.execute(alike).fetchall()]
-        return spelled_otherwise(unknown, pa.array(nodes, pa.string()))
+        return spelled_otherwise(unknown, self._names(alike))
 
     def _columns(
-        self, table: UnreadTable, names: list[str], beside: Sequence[str] = ()
+        self, table: UnreadTable, names: list[str], weight: str | None = None
     ) -> Iterator[list[pa.Array]]:
-        """Columns of ids, some rows at a time, in the type in which they are compared.
+        """Columns of ids, in the type in which they are compared, and weights as they are stored.
 
-        Other columns beside them are as they are stored.
+        They come some rows at a time.
         """
         assert table.batches is not None
         kinds = dict.fromkeys(names, self._kind)
         for name in names:
             if pa.types.is_floating(_stored(table, name)):  # 2.0 is the id 2
                 kinds[name] = pa.float64()
-        kinds |= {name: _stored(table, name) for name in beside}
+        if weight is not None:
+            kinds[weight] = _stored(table, weight)
         wrong = f"{table.name}: ids must be strings or whole numbers"
         for batch in table.batches(pa.schema(kinds)):
             columns = batch.columns
@@ -284,18 +278,10 @@ class LinkDatabase:
                     columns[index] = text.combine_chunks()
             yield columns
 
-    def _check_distinct(self, column: str, name: str) -> None:
-        often = "SELECT id, min(number) AS first FROM nodes GROUP BY id HAVING count(*) > 1"
-        (count,) = self._row(f"SELECT count(*) FROM ({often})")
-        if count:
-            first = self._database.execute(
-                f"SELECT id::VARCHAR FROM ({often}) ORDER BY first LIMIT {_SHOWN}"
-            ).fetchall()
-            shown = ", ".join(repr(repeated) for (repeated,) in first)
-            raise DataError(
-                f"{name}: {count} id(s) in column {column!r} come more than once, such as {shown}; "
-                "keep one row for each node, or name another column as the id"
-            )
+    def _names(self, query: str, given: Sequence[str] = ()) -> pa.Array:
+        """The ids that a query gives, as strings."""
+        rows = self._database.execute(query, given).fetchall()
+        return pa.array([str(name) for (name,) in rows], pa.string())
 
     def _row(self, query: str) -> tuple[Any, ...]:
         """The only row that a query gives."""
@@ -323,15 +309,5 @@ class LinkDatabase:
             self._database.unregister("given")
 
 
-def are_whole(table: UnreadTable, names: list[str]) -> bool:
-    """Whether columns are stored as whole numbers, as in Parquet; those of text files are not."""
-    kinds = [_stored(table, name) for name in names]
-    return all(pa.types.is_integer(kind) and kind != pa.uint64() for kind in kinds)
-
-
 def _stored(table: UnreadTable, name: str) -> pa.DataType:
     return pa.string() if table.stored is None else table.stored.field(name).type
-
-
-def _no_rows(table: UnreadTable) -> DataError:
-    return DataError(f"{table.name} has column names and no rows; give at least one row")

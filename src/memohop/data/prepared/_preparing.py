@@ -15,7 +15,7 @@ import numpy as np
 
 from memohop.data.prepared._columns import fit_in_passes, write_features
 from memohop.data.prepared._folder import GRAPH_FOLDER, Manifest, file_name
-from memohop.data.prepared._links import LinkDatabase, are_whole
+from memohop.data.prepared._links import LinkDatabase
 from memohop.data.prepared._many_files import Files, find_files, open_files
 from memohop.data.prepared._reading import Prepared, open_prepared
 from memohop.data.read_options import ReadOptions, Roles, find_roles
@@ -140,28 +140,26 @@ def _write(
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
     """Write all arrays into the working folder, and describe them."""
-    table, edges, weight = roles.nodes, roles.edges, roles.weight
-    whole = are_whole(table, [roles.id]) and are_whole(edges, roles.ends)
+    table, edges = roles.nodes, roles.edges
     scratch = work / "scratch"
     scratch.mkdir()
     share = max(_LEAST_RAM // 4, memory // 8)  # with more, it is hardly faster
-    links = LinkDatabase(scratch, share, whole=whole, weighted=weight is not None)
-    with closing(links):
+    with closing(LinkDatabase(scratch, roles, share)) as links:
         progress("numbering the nodes")
-        count = links.add_nodes(table, roles.id, work / "ids.arrow")
+        count = links.add_nodes(work / "ids.arrow")
         progress(f"reading labels and columns of {count} nodes")
         labels, notes = _write_targets(work, roles, options, count)
         encoding = fit_in_passes(roles, options.encoder, rows=count, memory=memory // 4)
         stored, of_values = write_features(table, encoding, work)
         progress("numbering and sorting the edges")
-        lost = links.add_edges(edges, roles.ends, weight, drop_unknown=options.drop_unknown)
+        lost = links.add_edges(drop_unknown=options.drop_unknown)
         arcs, directed, of_arcs = links.write(work, count, directed=options.directed)
     more = [name for name in edges.columns if name not in roles.of_edges]
     warnings = [
         *table.warnings,
         *edges.warnings,
         *lost,
-        *unused(more, "column", f"{edges.name}: ", weighted=weight is not None),
+        *unused(more, "column", f"{edges.name}: ", weighted=roles.weight is not None),
         *labels.warnings,
         *encoding.warnings,
     ]

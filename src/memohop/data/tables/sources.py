@@ -47,7 +47,7 @@ _SMALL = 255
 _COMMA = re.compile(r"[;\n]-?\d+,\d+[;\r\n]")  # a number with a decimal comma between semicolons
 _POINT = re.compile(r"[;\n]-?\d+\.\d+[;\r\n]")
 _UNEVEN = re.compile(r"CSV parse error: (Row #\d+: )?(?=Expected)")  # rows without empty lines
-_NO_ROWS = "{name} has column names and no rows; give at least one row"
+NO_ROWS = "{name} has column names and no rows; give at least one row"
 _NOT_COMPRESSED = (
     "{name} is not compressed as its name says, or is damaged ({error}); rename it or copy it again"
 )
@@ -56,7 +56,7 @@ _COMPLAINTS = {  # by words of Arrow's message
     _NO_TEXT: "{name} is not text in {encoding}; save it as CSV in UTF-8 or as Parquet, or "
     "name the encoding in which it is (encoding=, --encoding); spreadsheets and other binary files "
     "are not read",
-    "Empty CSV file": _NO_ROWS,
+    "Empty CSV file": NO_ROWS,
     "inflate failed": _NOT_COMPRESSED,
     "decompress failed": _NOT_COMPRESSED,
     "Truncated compressed": "{name} ends early: its compressed data is cut off; copy it again",
@@ -101,7 +101,7 @@ class UnreadTable:
         """
         table = self.load(list(columns), text)
         if not table.num_rows:
-            raise DataError(_NO_ROWS.format(name=self.name))
+            raise DataError(NO_ROWS.format(name=self.name))
         return table
 
 
