@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 
@@ -116,27 +117,17 @@ class Mortal:
 
 def under_torchrun(size, *arguments, **more):
     """What ``memohop.train`` returns in each of the processes that torchrun would start."""
-    port = free_port()
-    pipes, started = [], []
-    for rank in range(size):
-        here, there = _CONTEXT.Pipe()
-        where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": rank, "WORLD_SIZE": size}
-        given = there, where, pickle.dumps((arguments, more))
-        started.append(_CONTEXT.Process(target=_train, args=given))
-        started[-1].start()
-        there.close()
-        pipes.append(here)
-    try:
-        return [pickle.loads(pipe.recv_bytes()) for pipe in pipes]
-    finally:
-        for process in started:
-            process.join()
+    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "WORLD_SIZE": size}
+    given = pickle.dumps((arguments, more))
+    with ProcessPoolExecutor(size, mp_context=_CONTEXT) as pool:
+        jobs = [pool.submit(_train, where | {"RANK": rank}, given) for rank in range(size)]
+        return [pickle.loads(job.result()) for job in jobs]
 
 
-def _train(pipe, where, given):
+def _train(where, given):
     import memohop
 
     torch.set_num_threads(1)
     os.environ.update({name: str(value) for name, value in where.items()})
     arguments, more = pickle.loads(given)
-    pipe.send_bytes(pickle.dumps(memohop.train(*arguments, **more)))
+    return pickle.dumps(memohop.train(*arguments, **more))  # tensors by value, not by shared memory

@@ -16,11 +16,7 @@ from typing import Any
 
 
 class _Handler:
-    """The handler of SIGINT while blocks are running.
-
-    Args:
-        before: The handler to pass it on to.
-    """
+    """The handler of SIGINT while blocks are running; it passes it on to the one before."""
 
     def __init__(self, before: Any) -> None:
         self.before, self.waits, self.came, self.noted = before, True, False, False

@@ -75,11 +75,7 @@ def merge_arcs(
 ) -> NDArray[np.int64]:
     """Arcs as a sorted ``[2, E]`` array, each one once.
 
-    Args:
-        source: Where each arc begins.
-        target: Where it ends.
-        nodes: Number of nodes.
-        both_ways: Add every arc's opposite, for files that hold an undirected edge once.
+    With ``both_ways``, every arc's opposite is added, for files with an undirected edge once.
     """
     keys = source * nodes + target
     if both_ways:

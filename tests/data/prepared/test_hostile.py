@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -19,7 +19,9 @@ import memohop
 from commands import write_parquet
 from memohop.cli import main
 from memohop.data.prepared._arrays import map_array
+from memohop.data.prepared._folder import file_name
 from memohop.errors import DataError
+from memohop.folders import NO_DIGEST, sealed, sha256
 
 NODES, ARCS = 40, 120
 KINDS = ("weighted", "sparse", "numbers")
@@ -69,32 +71,20 @@ def forged(original, folder, contents=(), change=lambda manifest: None):
         contents: Name and new content, an array or bytes.
         change: Called with the description.
     """
-    folder.mkdir()
-    manifest = json.loads((original / "prepared.json").read_text())
-    for name, digest in manifest["files"].items():
-        ending = ".arrow" if name == "ids" else ".npy"
-        if name in dict(contents):
-            content = dict(contents)[name]
-            if isinstance(content, np.ndarray):
-                content = header(content) + content.tobytes()
-            manifest["files"][name] = digest = hashlib.sha256(content).hexdigest()
-            (folder / f"{name}-{digest[:16]}{ending}").write_bytes(content)
-        else:
-            file = f"{name}-{digest[:16]}{ending}"
-            os.link(original / file, folder / file)
+    shutil.copytree(original, folder, copy_function=os.link)
+    described = folder / "prepared.json"
+    manifest = json.loads(described.read_text())
+    described.unlink()  # the original's
+    for name, content in dict(contents).items():
+        if isinstance(content, np.ndarray):
+            file = io.BytesIO()
+            np.save(file, content)
+            content = file.getvalue()
+        manifest["files"][name] = digest = sha256(content)
+        (folder / file_name(name, digest)).write_bytes(content)
     change(manifest)
-    manifest["sha256"] = "0" * 64
-    text = json.dumps(manifest)
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    (folder / "prepared.json").write_text(text.replace("0" * 64, digest, 1))
+    described.write_bytes(sealed(json.dumps(manifest | {"sha256": NO_DIGEST})))
     return folder
-
-
-def header(array):
-    """As NumPy writes it."""
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()[: -array.nbytes or None]
 
 
 def array_of(folder, name):
@@ -103,8 +93,7 @@ def array_of(folder, name):
 
 def file_of(folder, name):
     manifest = json.loads((folder / "prepared.json").read_text())
-    (file,) = folder.glob(f"{name}-{manifest['files'][name][:16]}.*")
-    return file
+    return folder / file_name(name, manifest["files"][name])
 
 
 def at(place, value):

@@ -16,13 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 
 class ArrayFile:
-    """A ``.npy`` file that grows by rows.
-
-    Args:
-        path: The file.
-        kind: The type of the numbers.
-        width: The length of a row; None for an array of one dimension.
-    """
+    """A ``.npy`` file that grows by rows of this width, or has one dimension without it."""
 
     def __init__(self, path: Path, kind: DTypeLike, width: int | None = None) -> None:
         self.rows = 0

@@ -29,13 +29,9 @@ _WHOLE = 2**63  # class names that are numbers are below this
 
 
 def checked(folder: Path, *, contents: bool) -> Manifest:
-    """The description of a prepared graph.
+    """The description of a graph, if its folder is as :func:`memohop.prepare` writes one.
 
-    A folder that is damaged, or is not as :func:`memohop.prepare` writes one, is refused.
-
-    Args:
-        folder: The folder.
-        contents: Whether to read all files, or to compare their sizes and types alone.
+    Without ``contents``, files are not read, and only their sizes and types are compared.
     """
     described = GRAPH_FOLDER.read(folder)
     with GRAPH_FOLDER.refused(folder / GRAPH_FOLDER.described):

@@ -36,14 +36,9 @@ class Encoding(NamedTuple):
 def fit_in_passes(
     roles: Roles, encoder: ColumnEncoder | None, *, rows: int, memory: int
 ) -> Encoding:
-    """Fit columns, as many at a time as RAM allows.
+    """Fit columns of the node table, as many at a time as their part of the memory allows.
 
-    Args:
-        roles: The node table, which of its columns become features, and how they are to be read.
-        encoder: That of an earlier table, of which only the types are not known; it decides on
-            columns and readings.
-        rows: The number of nodes.
-        memory: The most bytes that the columns of one pass may take.
+    The encoder of an earlier table decides on columns and readings; their types are still read.
     """
     names, spelled = roles.columns, roles.spelled
     if encoder is not None:
@@ -70,14 +65,10 @@ def fit_in_passes(
 def write_features(
     table: UnreadTable, encoding: Encoding, folder: Path
 ) -> tuple[int | None, list[str]]:
-    """Encode all rows, some at a time.
+    """Encode all rows of the node table, some at a time.
 
-    Args:
-        table: The node table.
-        encoding: How columns become features.
-        folder: Where to write ``features.npy``, or else, if they are mostly zeros, the three arrays
-            of a sparse matrix: ``features-indptr.npy``, ``features-indices.npy`` and
-            ``features-data.npy``.
+    The file is ``features.npy``; if features are mostly zeros, the three arrays of a sparse matrix
+    are ``features-indptr.npy``, ``features-indices.npy`` and ``features-data.npy``.
 
     Returns:
         How many values are stored of a sparse matrix, and notes on values that did not fit.

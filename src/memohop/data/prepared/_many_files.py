@@ -20,12 +20,7 @@ _ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz", ".parquet",
 
 
 def find_files(given: Files, argument: str) -> list[Path]:
-    """The files, those of a folder or a pattern in alphabetical order.
-
-    Args:
-        given: What the user named.
-        argument: Its name among the arguments, for errors.
-    """
+    """The files, those of a folder or a pattern in alphabetical order."""
     if not isinstance(given, str | os.PathLike):
         return [path for files in given for path in find_files(files, argument)]
     path = Path(given).expanduser()
@@ -47,9 +42,7 @@ def find_files(given: Files, argument: str) -> list[Path]:
 def open_files(paths: Sequence[Path], encoding: str | None = None) -> UnreadTable:
     """Files with the same columns as one table; nothing is read yet.
 
-    Args:
-        paths: The files.
-        encoding: That of text files; by default each decides for itself.
+    Without an encoding, each text file decides for itself.
     """
     tables = [open_table(path, "", encoding) for path in paths]
     first = tables[0]
