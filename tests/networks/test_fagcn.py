@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch_geometric.nn import FAConv
 
-from memohop import Graph, UsageError, build
+from memohop import Graph, build
 from memohop.networks.fagcn import SignedAttention
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -65,16 +65,3 @@ def test_no_vector_is_held_for_an_arc():
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         layer(torch.randn(nodes, channels, requires_grad=True), graph)
     assert max(held) == nodes * channels  # 380 arcs times 64 channels would be 24320
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"epsilon": -0.1}, "epsilon=-0.1 is out of range; give a number from 0"),
-        ({"epsilon": "much"}, "epsilon='much' is not a number"),
-        ({"attention_dropout": 1.0}, "below 1, not 1.0"),
-    ],
-)
-def test_bad_options_are_refused(options, words):
-    with pytest.raises(UsageError, match=words):
-        build("fagcn", FEATURES, CLASSES, **options)

@@ -116,11 +116,6 @@ def test_latent_neighbours_of_another_graph_are_refused():
         build("geom-gcn", 1, 1).prepare(ARCS, NODES, latent(without))
 
 
-def test_an_unknown_embedding_is_refused():
-    with pytest.raises(UsageError, match="embedding must be one of auto, isomap, poincare"):
-        build("geom-gcn", 1, 1, embedding="struc2vec")
-
-
 @pytest.mark.filterwarnings("ignore::memohop.data.check.MissingClassWarning")
 def test_it_is_one_network_by_hand_and_in_an_experiment(data_root):
     settings = Settings(epochs=3, features="row", options={"direction": "in"})

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.nn import APPNP
 
-from memohop import UsageError, build
+from memohop import build
 from memohop.nn import epoch_key, randomness
 from numerics import seeded
 from six_nodes import ARCS, CLASSES, FEATURES, NODES, UNDIRECTED, dense
@@ -83,19 +83,3 @@ def test_weight_decay_spares_the_coefficients_alone():
     network = build("gprgnn", FEATURES, CLASSES)
     spared = [name for name, _ in network.named_parameters() if name.startswith(network.undecayed)]
     assert spared == ["coefficients"]
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"init": "ws"}, "init must be one of ppr, nppr, sgc, random, not 'ws'"),
-        ({"alpha": 1.5}, r"alpha=1.5 is out of range; give a number from 0 to 1"),
-        ({"init": "nppr", "alpha": -2}, r"alpha=-2 is out of range; give a number from -1 to 1"),
-        ({"hops": 0}, "hops=0 is too small"),
-        ({"hops": 2.5}, "hops=2.5 is not a whole number"),
-        ({"propagation_dropout": 1.0}, "below 1, not 1.0"),
-    ],
-)
-def test_bad_options_are_refused(options, words):
-    with pytest.raises(UsageError, match=words):
-        build("gprgnn", FEATURES, CLASSES, **options)

@@ -173,11 +173,3 @@ def test_what_cannot_be_is_refused():
         network.know(torch.tensor([3, -1]))
     with pytest.raises(UsageError, match="takes no labels: build it with labels='memory'"):
         network_of(labels="none").know(KNOWN)
-    with pytest.raises(UsageError, match=r"address='rows' .* pass num_nodes"):
-        build("gcn+mmp", FEATURES, CLASSES, address="rows")
-    for rate in (0.0, 1.0):
-        with pytest.raises(UsageError, match=f"label_rate must be above 0 and below 1, not {rate}"):
-            network_of(label_rate=rate)
-    for option in ("labels", "address"):
-        with pytest.raises(UsageError, match=f"{option} must be one of none, "):
-            network_of(**{option: "some"})

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.nn import MixHopConv
 
-from memohop import UsageError, build
+from memohop import build
 from memohop.networks.mixhop import UnitFeatureLinear
 from memohop.nn import SparseFeatures, epoch_key, randomness
 from six_nodes import ARCS, CLASSES, FEATURES, NODES, UNDIRECTED, copy, dense, features
@@ -83,8 +83,3 @@ def test_the_width_is_divided_evenly_and_evaluation_has_no_running_statistics():
     names = {name.rpartition(".")[2] for name, _ in network.named_buffers()}
     assert names == {"rate"}  # of dropout; no averages
     assert network.norms[0].weight is None
-
-
-def test_a_width_that_cannot_be_divided_is_refused():
-    with pytest.raises(UsageError, match="hidden_channels=2 is divided among 3 powers"):
-        build("mixhop", FEATURES, CLASSES, hidden_channels=2)

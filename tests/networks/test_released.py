@@ -6,7 +6,6 @@ import pytest
 import torch
 
 import memohop
-from memohop import UsageError
 from numerics import seeded
 
 
@@ -55,13 +54,6 @@ def test_attention_is_normal():
     of_scores = extent(torch.cat([conv.receive, conv.send]).detach() for conv in convs)[2]
     assert of_map == pytest.approx(math.sqrt(2 * 2 / (16 + 16)), rel=0.05)
     assert of_scores == pytest.approx(math.sqrt(2 * 2 / (1 + 2 * 16)), rel=0.05)
-
-
-def test_it_is_known_for_what_was_released_alone():
-    with pytest.raises(UsageError, match=r"gcn\+mmp and gat\+mmp alone"):
-        memohop.build("sage+mmp", 3, 2, init="released")
-    with pytest.raises(UsageError, match="init must be one of glorot, released, not 'xavier'"):
-        memohop.build("gcn+mmp", 3, 2, init="xavier")
 
 
 @pytest.mark.parametrize("form", ["paper", "mean", "official"])

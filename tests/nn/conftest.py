@@ -50,6 +50,12 @@ def by_vjp_without_a_graph(function, inputs):
         return pull_back(uneven(out))
 
 
+def by_backward(function, inputs):
+    """First derivatives, as a trainer has them."""
+    leaves = [tensor.clone().requires_grad_() for tensor in inputs]
+    return torch.autograd.grad(one_number(function)(*leaves), leaves)
+
+
 def by_jacrev(function, inputs):
     return jacrev(function, every(inputs))(*inputs)
 
@@ -86,6 +92,8 @@ TRANSFORMS = {
     "vjp without a graph": by_vjp_without_a_graph,
     "jacrev": by_jacrev,
     "jacrev of jacrev": by_jacrev_twice,
+    "backward": by_backward,
+    "backward of vmap": in_company(by_backward),
     "create_graph": by_create_graph,
     "create_graph of vmap": in_company(by_create_graph),
     "jacrev of vmap": in_company(by_jacrev),

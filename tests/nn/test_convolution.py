@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch_geometric.nn import DirGNNConv, GCN2Conv, GCNConv, GINConv, SAGEConv
 
-from memohop import Graph, UsageError
+from memohop import Graph
 from memohop.nn import (
     DirectedConv,
     GraphConv,
@@ -115,16 +115,3 @@ def test_several_maps_of_the_features_see_one_mask(layer):
         assert next_draw().place.number == 2  # one was taken
     sparse = conv.eval()(SparseFeatures(x), graph(norm="row"))
     torch.testing.assert_close(sparse, conv(x, graph(norm="row")))
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: DirectedConv(4, 4, alpha=1.2), "alpha=1.2 is out of range; give a number from 0"),
-        (lambda: InitialResidualConv(4, 4, alpha=-1), "alpha=-1 is out of range"),
-        (lambda: InitialResidualConv(4, 4, theta=-0.5), "theta=-0.5 is out of range"),
-    ],
-)
-def test_bad_shares_are_refused(make, words):
-    with pytest.raises(UsageError, match=words):
-        make()

@@ -5,7 +5,7 @@ import torch
 from torch.func import vmap
 from torch_geometric.nn import GATConv, GATv2Conv
 
-from memohop import Graph, UsageError
+from memohop import Graph
 from memohop.nn import DynamicGraphAttention, GraphAttention
 from memohop.nn._ops import attention
 from memohop.nn._ops.attention import attend, attend_dynamically
@@ -41,11 +41,6 @@ def test_the_layer_equals_pyg(layer, concat):
             pyg.att.copy_(conv.score[None])
     hidden = torch.randn(NODES, 3)
     torch.testing.assert_close(conv(hidden, graph()), pyg(hidden, ARCS))
-
-
-def test_heads_must_divide_the_width():
-    with pytest.raises(UsageError, match="heads=3 must divide the width 64"):
-        GraphAttention(8, 64, heads=3)
 
 
 def test_scores_may_have_any_size():

@@ -11,6 +11,7 @@ if not torch.cuda.is_available():
 
 from memohop.nn import Graph, SparseFeatures, epoch_key
 from memohop.nn import _kernels as kernels
+from memohop.nn._ops import update
 from memohop.nn._randomness import Draw, Place, place_words
 
 MEMBERS, NODES, WIDTH = 5, 37, 12
@@ -109,6 +110,16 @@ def test_scores_of_arcs_forward_and_backward(width):
         given = (tensor[:size] for tensor in (grad, receive, send, score))
         some = kernels.dynamic_scores_backward(*given, 0.2, pattern)
         assert all(torch.equal(one, other[:size]) for one, other in zip(some, parts, strict=True))
+
+
+def test_who_does_not_ask_for_the_gates_gradient_does_not_pay_for_it(monkeypatch):
+    monkeypatch.delattr(update, "_backward")  # what serves where the kernels do not
+    shapes = (NODES, WIDTH), (NODES, WIDTH), (3, 2 * WIDTH), (3,)
+    tensors = [torch.randn(*shape, device="cuda", requires_grad=True) for shape in shapes]
+    hidden, memory, gates = update.gated_update(*tensors, None, RATES[0].cuda())
+    torch.autograd.grad((hidden.sin() + memory.cos()).sum(), tensors, retain_graph=True)
+    with pytest.raises(NameError):
+        gates.sum().backward()
 
 
 def test_dropout_masks_are_those_of_the_cpu():

@@ -1,6 +1,6 @@
 """Derivatives of every operation, by all of PyTorch's ways, against those of dense products."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -163,13 +163,13 @@ class Cases:
 
         return Case(ours, lambda weight, bias: full @ weight + bias, [(NODES, 3), (3,)])
 
-    def gated_update(self, drops: bool = False, wants_memory: bool = True) -> Case:
-        """With the gates among the results."""
+    def gated_update(self, drops: bool = False, used: Sequence[int] = (0, 1, 2)) -> Case:
+        """Of the hidden state, the memory and the gates, those that are used."""
         draws = (Draw(self.key, Place(1)), Draw(self.key, Place(2))) if drops else None
 
         def ours(*tensors: Tensor) -> Tensor:
-            found = gated_update(*tensors, draws, self.rate, wants_memory)
-            return torch.cat([part for part in found if part.numel()], -1)
+            found = gated_update(*tensors, draws, self.rate, 1 in used)
+            return torch.cat([found[which] for which in used], -1)
 
         def dense(hidden: Tensor, message: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
             seen = hidden, message
@@ -177,8 +177,8 @@ class Cases:
                 seen = hidden * self.mask(1, NODES, 4), message * self.mask(2, NODES, 4)
             gates = (torch.cat(seen, -1) @ weight.mT + bias).sigmoid()
             keep, absorb, pass_on = gates.split(1, -1)
-            memory = [pass_on * message] if wants_memory else []
-            return torch.cat([keep * hidden + absorb * message, *memory, gates], -1)
+            found = keep * hidden + absorb * message, pass_on * message, gates
+            return torch.cat([found[which] for which in used], -1)
 
         return Case(ours, dense, [(NODES, 4), (NODES, 4), (3, 8), (3,)])
 
@@ -203,7 +203,10 @@ ANYWHERE: dict[str, Callable[[Cases], Case]] = {
     "sparse features": Cases.features,
     "gated update": Cases.gated_update,
     "gated update with dropout": partial(Cases.gated_update, drops=True),
-    "gated update without memory": partial(Cases.gated_update, wants_memory=False),
+    "gated update, states alone": partial(Cases.gated_update, drops=True, used=(0, 1)),
+    "gated update, hidden state alone": partial(Cases.gated_update, used=(0,)),
+    "gated update, hidden state and gates": partial(Cases.gated_update, used=(0, 2)),
+    "gated update, gates alone": partial(Cases.gated_update, drops=True, used=(2,)),
     "cosine": Cases.cosine,
 }
 
@@ -220,7 +223,11 @@ def test_operations(dtype, name, check_derivatives):
 
 
 @pytest.mark.parametrize("name", ANYWHERE)
-@pytest.mark.parametrize("check_derivatives", ["jacrev of vmap", "create_graph"], indirect=True)
+@pytest.mark.parametrize(
+    "check_derivatives",
+    ["backward of vmap", "jacrev of vmap", "create_graph"],
+    indirect=True,
+)
 @ON_A_GPU
 def test_operations_on_a_gpu(name, check_derivatives):
     case = ANYWHERE[name](Cases("cuda", torch.float32))
