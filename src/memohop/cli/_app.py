@@ -149,13 +149,6 @@ EdgesTable = Annotated[
         help="The table of edges: the ids of both ends; give it several times for several tables."
     ),
 ]
-Encoding = Annotated[
-    str | None,
-    Parameter(
-        help="How the letters of text files are stored, such as utf-8, cp1252 or utf-16; by "
-        "default as they look."
-    ),
-]
 Folder = Annotated[
     Path | None,
     Parameter(name="--data", help="A local folder with the data files, instead of a download."),
@@ -186,13 +179,6 @@ class TableOptions(ReadOptions):
     """How a table of nodes and a table of edges are read.
 
     Attributes:
-        label: The column of the node table with the labels, empty where unknown.
-        id: The column with the ids; by default id, node or node_id, or else the first.
-        source: The column where an edge starts; by default source, src or from, or else the first.
-        target: The column where it ends; by default target, dst or to, or else the second.
-        weight: The column of the edge table with weights; by default all edges count alike.
-        directed: Whether edges have a direction; by default as they look.
-        drop_unknown: Leave out edges that name a node missing from the node table.
         categorical: Columns to read as categories, with commas.
         numeric: Columns to read as numbers.
         text: Columns to read as texts.
@@ -209,7 +195,6 @@ class TableOptions(ReadOptions):
     numeric: Names = ()
     text: Names = ()
     drop: Names = ()
-    encoding: Encoding = None
     encoder: _NoOption = None
     classes: _NoOption = None
     verbose: bool = False
@@ -235,15 +220,7 @@ class TableOptions(ReadOptions):
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class LearningOptions(TableOptions):
-    """How tables to learn from are read.
-
-    Attributes:
-        task: Whether the labels are classes or numbers; by default as the column looks.
-        split: The column of the node table that says train, val or test.
-        time_column: The column with times, for a split by time: the latest nodes are for testing.
-        group: The column with groups of nodes that no split tears apart, and that count as one each
-            in intervals.
-    """
+    """How tables to learn from are read."""
 
     task: Literal["auto", "classes", "numbers"] = "auto"
     split: str | None = None

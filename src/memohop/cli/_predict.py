@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from memohop.cli._app import (
     OUTPUT,
-    Encoding,
     ModelFolder,
     PreparedFolder,
     app,
@@ -36,7 +35,7 @@ def predict(
     edges: list[Path] | None = None,
     append: bool = False,
     drop_unknown: bool = False,
-    encoding: Encoding = None,
+    encoding: str | None = None,
     raw: bool = False,
     workers: int | None = None,
     ray: str | None = None,
@@ -55,6 +54,8 @@ def predict(
         edges: A table of edges; give it several times for several tables.
         append: Attach the nodes to the graph of the model; edges name new nodes and its own.
         drop_unknown: Leave out edges that name a node missing from the node table.
+        encoding: How the letters of text files are stored, such as utf-8, cp1252 or utf-16; by
+            default as in the tables of the model, or else as they look.
         raw: Write ids and labels into a CSV file as they are. By default, those that a
             spreadsheet would take for a formula, such as =1+1, get a ' before them.
         workers: How many workers of a Ray cluster share a prepared graph; by default this process

@@ -35,32 +35,31 @@ class ReadOptions:
     """How the tables of a graph are read.
 
     Attributes:
-        label: The column of ``nodes`` with the labels, empty where they are to be predicted. With
-            an ``encoder`` it may be None or a column that is not there: no node has a label then.
-        id: The column of ``nodes`` with the ids. By default the one named id, node or node_id, or
-            else the first.
-        source: The column of ``edges`` where an edge begins. By default source, src or from, or
-            else the first.
-        target: The column where it ends. By default target, dst or to, or else the second.
-        weight: The column with the weights, numbers from 0 on; by default all edges count alike.
-        directed: Keep the direction of the edges; if False, there is an arc each way. By default
-            they have one if some edges, but not nearly all, are listed the other way round too.
-        drop_unknown: Leave out edges that name an id that is not in ``nodes``.
+        label: The column of the node table with the labels, empty where they are to be predicted.
+        id: The column with the ids; by default id, node or node_id, or else the first.
+        source: The column where an edge begins; by default source, src or from, or else the first.
+        target: The column where it ends; by default target, dst or to, or else the second.
+        weight: The column of the edge table with weights; by default all edges count alike.
+        directed: Keep the direction of the edges, or else have an arc each way. By default they
+            have one if some edges, but not nearly all, are listed the other way round too.
+        drop_unknown: Leave out edges that name a node missing from the node table.
         task: Whether the labels are classes or numbers to predict. By default a column of many
             different numbers that are not all whole is one of numbers.
-        split: The column of ``nodes`` that says train, val or test; nodes without are not scored.
+        split: The column that says train, val or test; nodes for which it is empty are not scored.
         time_column: The column with times: the latest fifth of the labelled nodes is for testing,
             and the fifth before it for validation.
-        group: The column with groups of nodes that a split must not tear apart.
+        group: The column with groups of nodes that a split must not tear apart, and that count as
+            one each in intervals.
         categorical: Columns to read as categories.
         numeric: Columns to read as numbers.
         text: Columns to read as bags of words.
         drop: Columns to leave out.
-        encoding: How text files store letters, such as ``"utf-8"``, ``"cp1252"`` or ``"utf-16"``.
-            By default their first bytes or else all of them decide: a file that is not in UTF-8 is
-            taken for Windows-1252, which includes Latin-1.
+        encoding: How text files store letters, such as utf-8, cp1252 or utf-16. By default their
+            first bytes or else all of them decide: a file that is not in UTF-8 is taken for
+            Windows-1252, which includes Latin-1.
         encoder: The encoder of an earlier graph, for a table with the same columns. It decides how
             columns are read; ``split``, ``time_column``, ``group`` and the four lists are ignored.
+            The label may be None or a column that is not there: no node has a label then.
         classes: The classes of that earlier graph, to keep their numbers.
 
     Example:
@@ -122,19 +121,7 @@ def read_alike(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Roles(NamedTuple):
-    """The tables, and which column is for what.
-
-    Attributes:
-        nodes: The node table.
-        edges: The edge table.
-        id: The column of the ids.
-        label: The column of the labels, or None.
-        ends: The two columns of an edge.
-        weight: The column of its weight, or None.
-        sets: The columns for ``split``, ``time_column`` and ``group``, by these names.
-        columns: The columns that become features.
-        readings: How columns are to be read, or ``drop``, where the user says so.
-    """
+    """The tables, and which column is for what."""
 
     nodes: UnreadTable
     edges: UnreadTable
@@ -142,9 +129,9 @@ class Roles(NamedTuple):
     label: str | None
     ends: list[str]
     weight: str | None
-    sets: dict[str, str]
-    columns: list[str]
-    readings: dict[str, Any]
+    sets: dict[str, str]  # the columns for split, time_column and group, by these names
+    columns: list[str]  # those that become features
+    readings: dict[str, Any]  # how columns are to be read, or drop, where the user says so
 
     @property
     def of_edges(self) -> list[str]:
@@ -165,10 +152,7 @@ class Roles(NamedTuple):
 
 
 def find_roles(nodes: UnreadTable, edges: UnreadTable, options: ReadOptions) -> Roles:
-    """The columns that the options name, or that are named as usual; each is for one thing.
-
-    A label that is None, or with an encoder not there, is none.
-    """
+    """The columns that the options name, or that are named as usual; each is for one thing."""
     encoder, label = options.encoder, options.label
     taken = {find_column(nodes, "id", options.id): "id"}
     if label is not None and encoder is not None and label not in nodes.columns:

@@ -60,7 +60,7 @@ def from_networkx(
         raise unknown_name("node attribute", str(label), map(str, attributes))
     columns = {
         name: _column(
-            [attributes_of.get(name) for _, attributes_of in graph.nodes(data=True)],
+            [value for _, value in graph.nodes(data=name)],
             f"the node attribute {name!r} has values",
         )
         for name in attributes

@@ -123,7 +123,7 @@ def read_graph(
         roles.label,
         how,
         readings=roles.readings,
-        roles=roles.sets,
+        sets=roles.sets,
     )
     del table  # to make room for the edges
     pa.default_memory_pool().release_unused()
@@ -161,23 +161,15 @@ def describe_nodes(
     how: ReadOptions,
     *,
     readings: Mapping[str, Reading] | None = None,
-    roles: Mapping[str, str] | None = None,
+    sets: Mapping[str, str] | None = None,
 ) -> Described:
-    """Features, labels and sets from a table without ids.
-
-    Args:
-        table: One row for each node.
-        label: The column with the labels, or None if there is none.
-        how: Its ``task``, ``classes`` and ``encoder``; without an encoder, one is fitted.
-        readings: How to read columns, if the guess is wrong.
-        roles: The columns for ``split``, ``time_column`` and ``group``; they are no features.
-    """
+    """Features, labels and sets from a table without ids; without an encoder, one is fitted."""
     labels = no_labels(table.num_rows, how.classes, how.task)
     if label is not None:
         labels = read_labels(table[label], label, how.task, how.classes)
         table = table.drop_columns([label])
-    masks, groups, notes = read_sets(table, roles, labels) if roles else (None, None, [])
-    table = table.drop_columns(list(roles.values()) if roles else [])
+    masks, groups, notes = read_sets(table, sets or {}, labels)
+    table = table.drop_columns([*(sets or {}).values()])
     surprises: list[str] = []
     encoder = how.encoder
     if encoder is None:

@@ -66,25 +66,17 @@ _COMPLAINTS = {  # by words of Arrow's message
 
 @dataclass(frozen=True)
 class UnreadTable:
-    """A table that has not been read yet.
+    """A table that has not been read yet."""
 
-    Attributes:
-        name: What errors call it.
-        columns: The names of its columns.
-        load: Reads the columns asked for; of a text file, the second ones as they are spelled.
-        notes: How it is read, where that is not obvious.
-        batches: Reads columns of these types some rows at a time; None for an object.
-        stored: The types of a Parquet file's columns; None if the columns are not typed.
-        warnings: How it is read, where that is a guess.
-    """
-
-    name: str
+    name: str  # what errors call it
     columns: list[str]
     load: Callable[[list[str], Collection[str]], pa.Table]
-    notes: tuple[str, ...] = ()
+    """Reads the columns asked for; of a text file, the second ones as they are spelled."""
+    notes: tuple[str, ...] = ()  # how it is read, where that is not obvious
     batches: Callable[[pa.Schema], Iterator[pa.RecordBatch]] | None = None
-    stored: pa.Schema | None = None
-    warnings: tuple[str, ...] = ()
+    """Reads columns of these types some rows at a time; an object has no such function."""
+    stored: pa.Schema | None = None  # of a Parquet file; other columns are not typed
+    warnings: tuple[str, ...] = ()  # how it is read, where that is a guess
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -108,10 +100,8 @@ class UnreadTable:
 def open_table(table: TableLike, argument: str, encoding: str | None = None) -> UnreadTable:
     """Check that a table is there and which columns it has, without reading it.
 
-    Args:
-        table: A path of a CSV, TSV or Parquet file, or a table object.
-        argument: Its name among the arguments, for the errors.
-        encoding: That of a CSV or TSV file; by default :func:`_encoding_of` decides.
+    It is the path of a CSV, TSV or Parquet file, or an object, which errors call by the name of its
+    argument. Without the encoding of text files, :func:`_encoding_of` decides.
     """
     if encoding is not None:
         encoding = _named_encoding(encoding)
@@ -171,16 +161,11 @@ def _parquet(path: Path) -> UnreadTable:
 
 @dataclass(frozen=True)
 class _TextFile:
-    """A CSV file, and how its rows are cut into fields.
+    """A CSV file, perhaps compressed, and how its rows are cut into fields.
 
-    Attributes:
-        path: The file, which may be compressed.
-        encoding: Its encoding.
-        separator: What stands between fields.
-        decimal_comma: Whether the decimal point is a comma.
-        block: How many bytes are read at a time. A row must fit in a block, and is longer than the
-            names where these are short; each block becomes a piece of each column, which costs more
-            than small numbers do.
+    As many bytes as a block has are read at a time. A row must fit in one, and is longer than the
+    names where these are short; each block becomes a piece of each column, which costs more than
+    small numbers do.
     """
 
     path: Path
