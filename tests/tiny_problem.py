@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 
 from memohop.data.folds import make_masks
 from memohop.fit._problem import Problem
+from memohop.pyg import Data
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Classification
+
+QUICK = {"trials": 1, "time": None, "splits": 2}
+"""Arguments of estimators."""
 
 
 def ring(nodes: int) -> np.ndarray:
@@ -41,3 +46,10 @@ def tiny_problem(
         "masks": make_masks(y, splits=splits, seed=seed),
     }
     return Problem(**(parts | given))
+
+
+def tiny_data(**more: np.ndarray) -> Data:
+    """The same as a graph of PyG, with other attributes or more of them."""
+    problem = tiny_problem()
+    arrays = {"x": problem.x, "y": problem.y, "edge_index": problem.arcs} | more
+    return Data(**{name: torch.from_numpy(array) for name, array in arrays.items()})

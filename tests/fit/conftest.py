@@ -9,7 +9,8 @@ import pytest
 
 import memohop
 from memohop.fit.candidates import _network as network
-from saved_models import FAST, everything, tables
+from saved_models import everything, tables
+from tiny_problem import QUICK
 
 
 @contextmanager
@@ -32,7 +33,7 @@ def classifier():
     """A classifier that keeps a model of every kind."""
     with networks_of_three_epochs():
         read = memohop.read_graph(*tables(), label="kind")
-        return everything(memohop.GraphClassifier(**FAST), read)
+        return everything(memohop.GraphClassifier(**QUICK), read)
 
 
 @pytest.fixture(scope="session")

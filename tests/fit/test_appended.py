@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 from scipy import sparse
-from torch_geometric.data import Data
 
 from memohop import GraphClassifier, UsageError, load_model
-from tiny_problem import ring, tiny_problem
+from tiny_problem import QUICK, ring, tiny_data, tiny_problem
 
 KINDS = ("linear", "linear+rows", "lightgbm+neighbours", "linkx", "gcn-res")
 NEW = tiny_problem(seed=7).x[:2]
@@ -15,8 +13,7 @@ NEW = tiny_problem(seed=7).x[:2]
 
 @pytest.fixture(scope="module", params=KINDS)
 def fitted(request, few_epochs):
-    model = GraphClassifier(models=[request.param], trials=1, time=None, splits=2)
-    return model.fit(tiny_problem().x, tiny_problem().y, ring(60))
+    return GraphClassifier(models=[request.param], **QUICK).fit(tiny_data())
 
 
 def both_ways(*edges):
@@ -73,7 +70,7 @@ def test_the_graph_of_fit_is_predicted_with_its_labels_however_it_is_given(fitte
             (problem.x.astype(np.float64), ring(60)),
             (sparse.csr_array(problem.x), arcs),
             (problem.x, sparse.coo_array((ones, arcs))),
-            (Data(x=torch.from_numpy(problem.x), edge_index=torch.from_numpy(arcs)), None),
+            (tiny_data(edge_index=arcs), None),
         ):
             assert (model.outputs(x, edges) == own).all()
             assert (model.predict(x, edges) == model.predict()).all()

@@ -9,47 +9,36 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
-from torch_geometric.data import Data
 
 from memohop import GraphRegressor, UsageError
 from memohop.fit import estimator
 from memohop.fit._candidate import Search
 from memohop.fit._card import record_card
 from memohop.fit.estimators import GraphClassifier
-from tiny_problem import ring, tiny_problem
+from tiny_problem import QUICK, ring, tiny_data, tiny_problem
 
 pytestmark = pytest.mark.usefixtures("few_epochs")
-QUICK = ["linear", "linear+rows", "lightgbm+neighbours", "mlp", "gcn+mmp"]
+KINDS = ["linear", "linear+rows", "lightgbm+neighbours", "mlp", "gcn+mmp"]
 NODES = np.arange(60)
 TRAIN, VAL, TEST = NODES % 3 == 0, NODES % 3 == 1, NODES % 3 == 2
 
 
+X, Y = tiny_problem().x, tiny_problem().y
+
+
 def with_masks(y, *, val=True):
-    graph = Data(
-        x=torch.from_numpy(tiny_problem().x),
-        y=torch.from_numpy(y),
-        edge_index=torch.from_numpy(ring(60)),
-        train_mask=torch.from_numpy(TRAIN),
-        test_mask=torch.from_numpy(TEST),
-    )
-    if val:
-        graph.val_mask = torch.from_numpy(VAL)
-    return graph
+    masks = {"train_mask": TRAIN, "test_mask": TEST} | ({"val_mask": VAL} if val else {})
+    return tiny_data(y=y, **masks)
 
 
 def classifier(**options):
-    return GraphClassifier(**{"trials": 1, "time": None, "splits": 2, "models": QUICK} | options)
-
-
-def labels():
-    return tiny_problem().y
+    return GraphClassifier(**QUICK | {"models": KINDS} | options)
 
 
 @pytest.mark.parametrize("val", [True, False])
 def test_the_test_nodes_of_a_graph_are_never_learned_from(val):
-    y = labels()
-    scrambled = np.where(TEST, 1 - y, y)
-    one, other = (classifier().fit(with_masks(each, val=val)) for each in (y, scrambled))
+    scrambled = np.where(TEST, 1 - Y, Y)
+    one, other = (classifier().fit(with_masks(each, val=val)) for each in (Y, scrambled))
     assert (one.predict_proba() == other.predict_proba()).all()
     assert one.report_.own_test
     assert f"test: {TEST.sum()} nodes that came with the graph" in one.report_.legend()
@@ -59,7 +48,7 @@ def test_the_test_nodes_of_a_graph_are_never_learned_from(val):
 
 
 def test_a_search_on_named_validation_nodes_has_one_split_and_the_kept_model_all():
-    found = classifier(splits=3).fit(with_masks(labels()))
+    found = classifier(splits=3).fit(with_masks(Y))
     assert found.report_.splits == 1
     assert f"validation: {TRAIN.sum()} training and {VAL.sum()} val" in found.report_.legend()
     assert {len(one.models) for one in found.model_.components} == {3}
@@ -72,7 +61,7 @@ def test_a_search_on_named_validation_nodes_has_one_split_and_the_kept_model_all
 
 
 def test_nodes_that_are_in_no_mask_are_not_learned_from():
-    graph = with_masks(labels())
+    graph = with_masks(Y)
     graph.train_mask[:6] = False
     other = graph.clone()
     other.y[:6][torch.from_numpy(TRAIN)[:6]] = 1
@@ -81,7 +70,7 @@ def test_nodes_that_are_in_no_mask_are_not_learned_from():
 
 
 def test_test_nodes_without_labels_are_predicted_and_others_tested():
-    fitted = classifier().fit(with_masks(np.where(TEST, -1, labels())))
+    fitted = classifier().fit(with_masks(np.where(TEST, -1, Y)))
     assert not fitted.report_.own_test
     assert 0 < fitted.report_.test_nodes < 40
     assert fitted.predict_proba().shape == (60, 2)
@@ -111,16 +100,16 @@ def test_labels_of_other_nodes_do_not_change_what_one_split_learns(searches):
         object.__setattr__(problem, "y", other)
 
     for searches.change in (lambda problem: None, scramble):
-        classifier(models=["linear"]).fit(tiny_problem().x, labels(), ring(60))
+        classifier(models=["linear"]).fit(X, Y, ring(60))
     one, other = (result.candidates[0].fits[0].part for result in searches.results)
     assert (one.weight == other.weight).all()
 
 
 def test_the_same_again_with_a_number_of_trials():
-    one, again = (classifier(trials=2).fit(tiny_problem().x, labels(), ring(60)) for _ in range(2))
+    one, again = (classifier(trials=2).fit(X, Y, ring(60)) for _ in range(2))
     assert (one.predict_proba() == again.predict_proba()).all()
     assert one.report_.kept == again.report_.kept
-    other = classifier(random_state=7).fit(tiny_problem().x, labels(), ring(60))
+    other = classifier(random_state=7).fit(X, Y, ring(60))
     assert not np.array_equal(one.predict_proba(), other.predict_proba())
 
 
@@ -132,18 +121,17 @@ def test_an_interrupted_search_keeps_what_it_has():
         if "lightgbm+neighbours" in doing:
             raise KeyboardInterrupt
 
-    fitted = classifier().fit(tiny_problem().x, labels(), ring(60), progress=interrupt)
+    fitted = classifier().fit(X, Y, ring(60), progress=interrupt)
     assert fitted.report_.stopped == "interrupted"
     assert {part.family for part in fitted.report_.kept} <= {"linear", "linear+rows"}
-    said = fitted.predict_proba()
-    assert np.isfinite(said).all()
+    assert np.isfinite(fitted.predict_proba()).all()
 
 
 def test_without_time_for_any_model_there_is_an_error(monkeypatch):
     nothing = Search([], [], "time", 0.1)  # of workers that did not answer in time
     monkeypatch.setattr("memohop.fit.estimator.search", lambda *given, **more: nothing)
     with pytest.raises(UsageError, match="time=0 is too short"):
-        classifier(time=0, trials=None).fit(tiny_problem().x, labels())
+        classifier(time=0, trials=None).fit(X, Y)
 
 
 @pytest.mark.parametrize("models", [["linear", "mlp"], ["dir-gcn"], []])
@@ -151,18 +139,17 @@ def test_models_that_cannot_be_fitted_to_the_graph_are_named(models):
     message = rf"models={', '.join(models) or None}: none of them can be fitted to this graph"
     for model in (classifier(models=models), GraphRegressor(models=models)):
         with pytest.raises(UsageError, match=message):
-            model.fit(np.ones((60, 1)), labels(), ring(60))
+            model.fit(np.ones((60, 1)), Y, ring(60))
 
 
 @pytest.mark.parametrize("name", ["linear", "lightgbm", "mlp"])
 def test_the_shortest_time_has_a_model_of_each_kind(name):
-    found = classifier(models=[name], time=0, trials=None).fit(tiny_problem().x, labels())
-    assert set(found.predict(tiny_problem().x)) <= set(labels())
+    found = classifier(models=[name], time=0, trials=None).fit(X, Y)
+    assert set(found.predict(X)) <= set(Y)
 
 
 def test_a_ranking_needs_both_classes_in_each_part():
-    y = np.where(NODES < 9, 1, 0)
-    graph = with_masks(np.where(VAL, 0, y))
+    graph = with_masks(np.where((NODES < 9) & ~VAL, 1, 0))
     with pytest.raises(UsageError, match="needs validation nodes of both classes"):
         classifier(metric="roc_auc").fit(graph)
 
@@ -170,7 +157,7 @@ def test_a_ranking_needs_both_classes_in_each_part():
 def test_predictions_follow_the_graph_that_is_given():
     """One graph after another: nothing of the last one is left."""
     fitted = classifier(models=["linear+rows", "lightgbm+neighbours"])
-    fitted.fit(tiny_problem().x, labels(), ring(60))
+    fitted.fit(X, Y, ring(60))
     graphs = [tiny_problem(seed=seed).x for seed in range(6)]
     first = [fitted.predict_proba(x, ring(60)) for x in graphs]
     again = [fitted.predict_proba(x, ring(60)) for x in reversed(graphs)]
@@ -179,9 +166,9 @@ def test_predictions_follow_the_graph_that_is_given():
 
 
 def test_sparse_columns_and_classes_by_name():
-    names = np.array(["ham", "spam"])[labels()].astype(object)
+    names = np.array(["ham", "spam"])[Y].astype(object)
     names[:5] = None
-    x = sparse.csr_matrix(np.where(tiny_problem().x > 0, tiny_problem().x, 0))
+    x = sparse.csr_matrix(np.where(X > 0, X, 0))
     fitted = classifier().fit(x, names, ring(60))
     assert set(fitted.predict()) <= {"ham", "spam"}
     assert fitted.report_.labelled == 55
@@ -190,12 +177,12 @@ def test_sparse_columns_and_classes_by_name():
 
 def test_groups_that_are_the_classes_leave_nothing_to_test():
     with pytest.raises(UsageError, match="no class of a test node has a training node"):
-        classifier().fit(tiny_problem().x, NODES % 10, groups=NODES % 10)
+        classifier().fit(X, NODES % 10, groups=NODES % 10)
 
 
 def test_groups_are_kept_together(searches):
     groups = [f"g{node // 4}" if node > 3 else None for node in NODES]  # four alone
-    model = classifier(models=["linear"]).fit(tiny_problem().x, labels(), groups=groups)
+    model = classifier(models=["linear"]).fit(X, Y, groups=groups)
     (problem,) = searches.problems
     numbers, test = problem.groups, problem.masks.test  # by which every interval is made
     assert model.report_.test_groups == len({*numbers[test]}) > 1

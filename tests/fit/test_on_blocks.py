@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 
 import numpy as np
@@ -12,13 +11,11 @@ import pytest
 from scipy import sparse
 
 import memohop
-from commands import write_parquet
+from commands import fails, run, write_parquet
 from memohop import DataError, GraphClassifier, GraphRegressor, UsageError
 from memohop.cli import main
 from memohop.data.adjacency import DIRECTIONS, SELF_LOOPS, adjacency
-from memohop.fit._model import Component, Ensemble
 from memohop.fit._views import View
-from memohop.fit.candidates import _network as network
 from memohop.fit.candidates.spaces import network_spaces
 from memohop.fit.on_blocks import (
     BlockInputs,
@@ -30,18 +27,12 @@ from memohop.jobs.executor import Lost
 from memohop.parts.folder import matrix_rows, starts_of
 from memohop.parts.group import Group
 from own_processes import predict_and_count, quick_processes
+from saved_models import everything
+from tiny_problem import QUICK
 
+pytestmark = pytest.mark.usefixtures("few_epochs")
 NODES, WORKERS = 90, 3
 KINDS = ("lightgbm", "linear+neighbours", "linear+rows", "mlp", "gcn+mmp", "gcn-res", "linkx")
-
-
-@pytest.fixture(autouse=True)
-def _few_epochs(monkeypatch):
-    """Networks of three epochs."""
-    whole = network.train
-    monkeypatch.setattr(
-        network, "train", lambda *args, **more: whole(*args, **more | {"epochs": 3})
-    )
 
 
 @pytest.fixture(scope="module", params=["directed", "sparse", "wide", "weighted"])
@@ -81,19 +72,17 @@ def graph(tables):
     return memohop.prepare(nodes, edges, nodes.parent / "graph", **options)
 
 
-def everything(estimator, data, kinds):
-    """An estimator that keeps a model of each kind, whatever validation thinks, and no graph."""
-    fitted = [
-        copy.copy(estimator).set_params(models=[name]).fit(data).model_.components[0]
-        for name in kinds
-    ]
-    found = estimator.set_params(models=["linear"]).fit(data)
-    found.model_ = Ensemble(
-        tuple(Component(one.setting, 1 / len(fitted), one.models) for one in fitted),
-        replace(found.model_.calibration, temperature=1.3),
-    )
-    del found.graph_  # the same graph is another one then
+def of_all_kinds(graph, kinds, estimator=GraphClassifier):
+    """An estimator that keeps a model of each kind, and no graph: the same is another one then."""
+    found = everything(estimator(**QUICK), graph.in_ram(), kinds=kinds)
+    calibration = replace(found.model_.calibration, temperature=1.3)
+    found.model_ = replace(found.model_, calibration=calibration)
+    del found.graph_
     return found
+
+
+def fitted(graph, kind="linear"):
+    return GraphClassifier(models=[kind], **QUICK).fit(graph.in_ram())
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +103,7 @@ def in_ram(model, graph):
 
 
 def test_every_kind_says_what_it_says_in_ram(graph, staff):
-    model = everything(GraphClassifier(trials=1, time=None, splits=2), graph.in_ram(), KINDS)
+    model = of_all_kinds(graph, KINDS)
     found = block_outputs(staff, model, graph)
     assert np.abs(found - in_ram(model, graph)).max() < 1e-5
     assert np.ptp(found) > 0.01
@@ -122,11 +111,7 @@ def test_every_kind_says_what_it_says_in_ram(graph, staff):
 
 @pytest.mark.parametrize("tables", ["directed", "sparse"], indirect=True)
 def test_no_process_holds_all_arcs(graph):
-    model = everything(
-        GraphClassifier(trials=1, time=None, splits=2),
-        graph.in_ram(),
-        ("linear+neighbours", "gcn+mmp"),
-    )
+    model = of_all_kinds(graph, ("linear+neighbours", "gcn+mmp"))
     with quick_processes(WORKERS, predict_and_count) as staff:
         ((_, read),) = staff([Prediction.of(model, graph)])
     both_ways = (1 + graph.directed) * graph.arcs  # arcs in either direction are taken
@@ -137,7 +122,7 @@ def test_no_process_holds_all_arcs(graph):
 @pytest.mark.parametrize("sees", ["neighbours", "rows"])
 def test_features_of_trees_are_those_in_ram(graph, sees):
     """Not their outputs: a rounding error may send a node down another branch."""
-    model = GraphClassifier(models=["linear"], trials=1, time=None, splits=2).fit(graph.in_ram())
+    model = fitted(graph)
     view = View.fit(model.own_graph(), sees, 3)
     block = BlockInputs.of(model, graph, Group())
     found = view.features(block, block.y)
@@ -152,12 +137,11 @@ def test_features_of_trees_are_those_in_ram(graph, sees):
 @pytest.mark.parametrize(("readout", "labels"), [("last", "none"), ("jumping", "memory")])
 def test_every_form_of_the_memory_network(graph, staff, readout, labels):
     space = network_spaces()["gcn+mmp"]
-    model = GraphClassifier(models=["gcn+mmp"], trials=1, time=None, splits=2)
     more = {"readout": readout, "labels": labels, "address": "rows", "num_layers": 3}
     first = [replace(one, options={**one.options, **more}) for one in space.own]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(space), "first", lambda self, directed: first)
-        model.fit(graph.in_ram())
+        model = fitted(graph, "gcn+mmp")
     del model.graph_
     options = model.model_.components[0].models[0].options
     assert (options["readout"], options["labels"], options["address"]) == (readout, labels, "rows")
@@ -182,8 +166,7 @@ def test_a_regression(tables, tmp_path, staff):
     nodes, edges, directed = tables
     options = {"label": "amount", "drop": ["k"], "directed": directed}
     graph = memohop.prepare(nodes, edges, tmp_path / "graph", **options)
-    estimator = GraphRegressor(trials=1, time=None, splits=2)
-    model = everything(estimator, graph.in_ram(), ("linear+neighbours", "gcn+mmp"))
+    model = of_all_kinds(graph, ("linear+neighbours", "gcn+mmp"), GraphRegressor)
     assert np.abs(block_outputs(staff, model, graph) - in_ram(model, graph)).max() < 1e-4
 
 
@@ -204,22 +187,17 @@ class TestCommands:
         again = str(tmp_path / "again")
         assert main(["prepare", nodes, edges, "--model", model, "-o", again]) == 0
         assert memohop.open_prepared(again).encoder == prepared.encoder
-        capsys.readouterr()
-        assert main(["prepare", nodes, edges, "--drop", "w", "-o", again]) == 0
-        assert main(["predict", model, again, "-o", output]) == 2
-        assert "prepared with other features" in capsys.readouterr().err
-        assert main(["fit", again, "-o", model]) == 2
-        assert "prepared without labels" in capsys.readouterr().err
-        assert main(["predict", model, graph, "--ray", "auto"]) == 2
-        assert "--ray auto goes with --workers" in capsys.readouterr().err
-        assert main(["predict", model, "--workers", "2"]) == 2
-        assert "--workers 2 goes with a prepared graph" in capsys.readouterr().err
-        assert main(["predict", model, graph, "-o", str(tmp_path / "p.csv")]) == 2
-        assert "ends in .parquet" in capsys.readouterr().err
-        assert main(["fit", graph, "--label", "k", "-o", model]) == 2
-        assert "leave out the options of tables" in capsys.readouterr().err
-        assert main(["fit", "-o", model]) == 2
-        assert "--nodes is missing" in capsys.readouterr().err
+        run(capsys, "prepare", nodes, edges, "--drop", "w", "-o", again)
+        for command, told in {
+            ("predict", model, again, "-o", output): "prepared with other features",
+            ("fit", again, "-o", model): "prepared without labels",
+            ("predict", model, graph, "--ray", "auto"): "--ray auto goes with --workers",
+            ("predict", model, "--workers", "2"): "--workers 2 goes with a prepared graph",
+            ("predict", model, graph, "-o", "p.csv"): "ends in .parquet",
+            ("fit", graph, "--label", "k", "-o", model): "leave out the options of tables",
+            ("fit", "-o", model): "--nodes is missing",
+        }.items():
+            assert told in fails(capsys, *command)
 
 
 def test_weights_count_as_they_do_in_ram(tmp_path, staff):
@@ -249,8 +227,7 @@ def test_weights_count_as_they_do_in_ram(tmp_path, staff):
 
 @pytest.mark.parametrize("tables", ["directed"], indirect=True)
 def test_the_graph_of_fit_is_predicted_with_its_labels(graph):
-    model = GraphClassifier(models=["linear+neighbours"], trials=1, time=None, splits=2)
-    model.fit(graph.in_ram())
+    model = fitted(graph, "linear+neighbours")
     own = model.outputs()
     assert (outputs_of_prepared(model, graph) == own).all()
     assert (outputs_of_prepared(model, graph, 2, pool="not asked") == own).all()
@@ -259,27 +236,23 @@ def test_the_graph_of_fit_is_predicted_with_its_labels(graph):
 
 def test_a_model_of_arrays_is_refused(graph):
     data = graph.in_ram()
-    model = GraphClassifier(models=["linear"], trials=1, time=None, splits=2)
+    model = GraphClassifier(models=["linear"], **QUICK)
     model.fit(data.x, np.array(["a", "b", "c"])[data.data.y.numpy()], data.data.edge_index)
     with pytest.raises(UsageError, match="fitted on arrays"):
         outputs_of_prepared(model, graph)
 
 
-class Pool:
-    """A pool that answers as it is told."""
-
-    def __init__(self, answer):
-        self.answer = answer
-
-    def __call__(self, work, jobs, *, together):
-        return [(job, self.answer) for job in jobs]
-
-
 @pytest.mark.parametrize("tables", ["directed"], indirect=True)
 def test_lost_workers_end_it(graph):
-    model = GraphClassifier(models=["linear"], trials=1, time=None, splits=2).fit(graph.in_ram())
+    model = fitted(graph)
     del model.graph_
     parts = [np.zeros((40, 3)), np.ones((50, 3))]
-    assert (outputs_of_prepared(model, graph, 2, Pool(parts)) == np.concatenate(parts)).all()
+
+    def asked(answer):
+        """Of a pool that answers as it is told."""
+        pool = lambda work, jobs, together: [(job, answer) for job in jobs]  # noqa: E731
+        return outputs_of_prepared(model, graph, 2, pool)
+
+    assert (asked(parts) == np.concatenate(parts)).all()
     with pytest.raises(DataError, match=r"lost again and again \(gone\)"):
-        outputs_of_prepared(model, graph, 2, Pool(Lost("gone")))
+        asked(Lost("gone"))

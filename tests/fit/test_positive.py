@@ -15,9 +15,10 @@ from memohop.fit.estimators import GraphClassifier, MMPClassifier
 from memohop.report.fit import rare_text
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Classification, objective_of
-from tiny_problem import ring, tiny_problem
+from tiny_problem import QUICK, ring, tiny_problem
 
 NODES = 400
+LINEAR = {"models": ["linear"], **QUICK}
 
 
 def rare_graph(share=0.06):
@@ -31,8 +32,9 @@ def rare_graph(share=0.06):
 
 def fitted(names=("common", "rare"), share=0.06, **options):
     x, arcs, is_rare = rare_graph(share)
-    how = {"models": ["linear"], "trials": 1, "time": None, "splits": 2} | options
-    return GraphClassifier(**how).fit(x, np.array(names)[is_rare.astype(int)], edges=arcs)
+    return GraphClassifier(**LINEAR | options).fit(
+        x, np.array(names)[is_rare.astype(int)], edges=arcs
+    )
 
 
 def test_a_rare_class_counts_as_rare_whichever_name_sorts_first():
@@ -71,8 +73,7 @@ def test_a_name_may_be_any_spelling_of_the_class(tmp_path):
     x, arcs, is_rare = rare_graph(0.3)
     for y, names in ((is_rare, (False, "False")), (is_rare.astype(float), (0, "0.0", np.int64(0)))):
         for name in names:
-            how = {"models": ["linear"], "trials": 1, "time": None, "splits": 2}
-            model = GraphClassifier(positive=name, **how).fit(x, y, edges=arcs)
+            model = GraphClassifier(positive=name, **LINEAR).fit(x, y, edges=arcs)
             assert model.report_.positive == 0
             model.save(tmp_path / "model")
 
@@ -81,7 +82,7 @@ def test_what_is_no_class_to_find():
     with pytest.raises(UsageError, match="no class named 'fraud'; known: common, rare"):
         fitted(positive="fraud")
     problem = tiny_problem(classes=3)
-    model = GraphClassifier(models=["linear"], trials=1, time=None, positive=1)
+    model = GraphClassifier(**LINEAR, positive=1)
     with pytest.raises(UsageError, match="positive=1 is for two classes and there are 3; leave"):
         model.fit(problem.x, problem.y, edges=problem.arcs)
 
@@ -98,11 +99,8 @@ def test_a_metric_of_the_other_class_is_that_of_swapped_classes(name):
 
 
 def test_networks_are_validated_by_the_score_of_the_same_class():
-    problem = tiny_problem(y=np.arange(60) % 4 % 2)
     objective = Classification(METRICS["average_precision"].of_class(0))
-    problem = type(problem)(
-        problem.x, problem.arcs, problem.y, objective=objective, masks=problem.masks
-    )
+    problem = tiny_problem(y=np.arange(60) % 4 % 2, objective=objective)
     data = as_data(problem, "gcn+mmp", 1.0)
     metric = objective_of(data).metric
     said = np.random.default_rng(0).random((60, 2)).astype(np.float32)
@@ -114,6 +112,6 @@ def test_networks_are_validated_by_the_score_of_the_same_class():
 
 def test_memory_alone_finds_it_too():
     x, arcs, is_rare = rare_graph(0.3)
-    how = {"metric": "average_precision", "positive": False, "trials": 1, "splits": 2}
-    model = MMPClassifier(epochs=2, **how)
+    how = {"metric": "average_precision", "positive": False, "epochs": 2}
+    model = MMPClassifier(**QUICK, **how)
     assert model.fit(x, is_rare, edges=arcs).report_.positive == 0

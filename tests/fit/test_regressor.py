@@ -5,16 +5,14 @@ import re
 
 import numpy as np
 import pytest
-import torch
-from torch_geometric.data import Data
 
 from memohop import GraphClassifier, GraphRegressor, UsageError
 from memohop.fit._views import View
 from memohop.fit.candidates import _network as network
 from memohop.fit.candidates._linear import Linear
-from tiny_problem import ring, tiny_problem
+from tiny_problem import QUICK, ring, tiny_data, tiny_problem
 
-FAST = {"models": ("linear",), "trials": 1, "time": None, "splits": 2}
+FAST = {"models": ("linear",), **QUICK}
 X = tiny_problem().x
 Y = 1000 + 50 * X[:, 0].astype(float)
 
@@ -49,15 +47,8 @@ def test_networks_learn_numbers_far_from_0(monkeypatch):
 
 def test_a_data_with_numbers_and_masks():
     order = np.arange(60) % 3
-    data = Data(
-        x=torch.from_numpy(X),
-        y=torch.from_numpy(Y),
-        edge_index=torch.from_numpy(ring(60)),
-        train_mask=torch.from_numpy(order == 0),
-        val_mask=torch.from_numpy(order == 1),
-        test_mask=torch.from_numpy(order == 2),
-    )
-    found = GraphRegressor(**FAST).fit(data)
+    masks = {f"{name}_mask": order == part for part, name in enumerate(("train", "val", "test"))}
+    found = GraphRegressor(**FAST).fit(tiny_data(y=Y, **masks))
     assert found.report_.own_test
     assert np.isnan(found.graph_.y[order == 2]).all()
 
@@ -99,7 +90,7 @@ def test_what_scikit_learns_checks_do_not_cover(kind, y):
 def test_numbers_that_nothing_tells_are_said_to_be_no_better_than_their_mean(metric):
     generator = np.random.default_rng(0)
     x, y = generator.normal(size=(100, 2)), generator.normal(size=100)
-    model = GraphRegressor(models=["linear"], trials=1, time=None, splits=2, metric=metric)
+    model = GraphRegressor(**FAST, metric=metric)
     found = model.fit(x, y, edges=ring(100)).report_
     assert not found.over_constant.above_zero
     assert re.search("than saying the mean of every node: [+-].* to ", found.verdict())

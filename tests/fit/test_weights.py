@@ -2,38 +2,39 @@
 
 import numpy as np
 import pytest
-import torch
 
 from memohop import GraphClassifier, UsageError
 from memohop.data.tables import from_arrays
 from memohop.explain import explain_fit
-from memohop.pyg import Data
-from tiny_problem import ring, tiny_problem
+from tiny_problem import QUICK, ring, tiny_data, tiny_problem
 
+RING = ring(60)
 WEIGHTS = (1 + np.tile(np.arange(60), 2) % 3).astype(np.float32)  # of the edges of a ring
 
 
-def as_data(arcs=None, weights=WEIGHTS):
-    problem = tiny_problem()
-    return Data(
-        x=torch.from_numpy(problem.x),
-        y=torch.from_numpy(problem.y),
-        edge_index=torch.from_numpy(ring(60) if arcs is None else arcs),
-        edge_weight=torch.from_numpy(weights),
-    )
+NEW = np.array([[60, 0, 60, 1], [0, 60, 1, 60]])  # arcs of a new node
+
+
+def as_data(arcs=RING, weights=WEIGHTS):
+    return tiny_data(edge_index=arcs, edge_weight=weights)
+
+
+def new_node(*weights):
+    data = as_data(NEW, np.array(weights))
+    data.x, data.y = data.x[:1], data.y[:1]
+    return data
 
 
 @pytest.fixture(scope="module", params=["gcn+mmp", "gcn-res", "lightgbm+neighbours"])
 def fitted(request, few_epochs):
-    model = GraphClassifier(models=[request.param], trials=1, time=None, splits=2)
-    return model.fit(as_data())
+    return GraphClassifier(models=[request.param], **QUICK).fit(as_data())
 
 
 def test_other_weights_give_other_outputs(fitted):
     said = fitted.outputs(as_data())
     assert (fitted.outputs(as_data(weights=WEIGHTS[::-1].copy())) != said).any()
     order = np.random.default_rng(0).permutation(120)
-    shuffled = as_data(ring(60)[:, order], WEIGHTS[order])
+    shuffled = as_data(RING[:, order], WEIGHTS[order])
     assert np.allclose(fitted.outputs(shuffled), said, atol=1e-5)
 
 
@@ -47,12 +48,8 @@ def test_a_saved_model_knows_the_weights(fitted, tmp_path):
 
 
 def test_new_nodes_come_with_weights(fitted):
-    arcs = np.array([[60, 0, 60, 1], [0, 60, 1, 60]])
-    new = as_data(arcs, np.array([1, 1, 9, 9], dtype=np.float32))
-    new.x, new.y = new.x[:1], new.y[:1]
-    said = fitted.outputs(new, append=True)
-    new.edge_weight = torch.tensor([9.0, 9, 1, 1])
-    assert (fitted.outputs(new, append=True) != said).any()
+    said = fitted.outputs(new_node(1.0, 1, 9, 9), append=True)
+    assert (fitted.outputs(new_node(9.0, 9, 1, 1), append=True) != said).any()
 
 
 def test_explanations_use_them(fitted):
@@ -63,7 +60,7 @@ def test_explanations_use_them(fitted):
 
 def test_a_matrix_with_weights(fitted):
     problem, matrix = tiny_problem(), np.zeros((60, 60))
-    matrix[tuple(ring(60))] = WEIGHTS
+    matrix[tuple(RING)] = WEIGHTS
     graph = from_arrays(matrix, problem.x, problem.y, weighted=True)
     assert np.allclose(fitted.outputs(graph), fitted.outputs(as_data()), atol=1e-5)
 
@@ -78,16 +75,14 @@ def test_weights_that_are_negative_or_too_large_are_refused(weight, shown):
 @pytest.mark.parametrize("unit", [1e-12, 1e5])
 @pytest.mark.usefixtures("few_epochs")
 def test_the_unit_of_weights_does_not_matter(name, unit, tmp_path):
-    arcs = np.hstack([ring(60), ring(60)[:, ::7]])
+    arcs = np.hstack([RING, RING[:, ::7]])
     weights = np.random.default_rng(0).lognormal(size=arcs.shape[1])
-    new = as_data(np.array([[60, 0, 60, 1], [0, 60, 1, 60]]), unit * np.array([1.0, 1, 9, 9]))
-    new.x, new.y = new.x[:1], new.y[:1]
     said = []
     for scale in (1.0, unit):
-        model = GraphClassifier(models=[name], trials=2, time=None, splits=2)
+        model = GraphClassifier(models=[name], **QUICK | {"trials": 2})
         model.fit(as_data(arcs, scale * weights)).save(tmp_path / "model")
         model = GraphClassifier.load(tmp_path / "model")
-        new.edge_weight = scale * torch.tensor([1.0, 1, 9, 9], dtype=torch.float64)
+        new = new_node(scale, scale, 9 * scale, 9 * scale)
         report = model.report_
         said.append(
             [
@@ -102,17 +97,14 @@ def test_the_unit_of_weights_does_not_matter(name, unit, tmp_path):
 
 
 def test_an_arc_without_a_weight_counts_as_much_as_an_average_one(fitted):
-    arcs = np.array([[60, 0, 60, 1], [0, 60, 1, 60]])
-    new = as_data(arcs, np.full(4, fitted.mean_weight_, dtype=np.float32))
-    new.x, new.y = new.x[:1], new.y[:1]
+    new = new_node(*[fitted.mean_weight_] * 4)
     said = fitted.outputs(new, append=True)
     del new.edge_weight
     assert (fitted.outputs(new, append=True) == said).all()
 
 
 def test_a_model_that_was_fitted_without_weights_counts_none(tmp_path):
-    model = GraphClassifier(models=["linear+neighbours"], trials=1, time=None, splits=2)
-    problem = tiny_problem()
-    model.fit(problem.x, problem.y, ring(60)).save(tmp_path / "model")
+    model = GraphClassifier(models=["linear+neighbours"], **QUICK)
+    model.fit(tiny_data()).save(tmp_path / "model")
     model = GraphClassifier.load(tmp_path / "model")
-    assert (model.outputs(as_data()) == model.outputs(problem.x, ring(60))).all()
+    assert (model.outputs(as_data()) == model.outputs(tiny_data())).all()
