@@ -47,6 +47,13 @@ def at(folder):
     return ["--nodes", str(folder / "nodes.csv"), "--edges", str(folder / "edges.csv")]
 
 
+def write_tables(folder, nodes, edges):
+    """A table of nodes and one of edges as CSV files, from their columns; the options for them."""
+    for name, columns in {"nodes": nodes, "edges": edges}.items():
+        write_csv(folder / f"{name}.csv", [columns, *zip(*columns.values(), strict=True)])
+    return at(folder)
+
+
 def write_parquet(folder, nodes, edges):
     """A table of nodes and one of edges as Parquet files."""
     paths = folder / "nodes.parquet", folder / "edges.parquet"

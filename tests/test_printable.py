@@ -9,8 +9,9 @@ import pytest
 from markdown_it import MarkdownIt
 
 import memohop
+from commands import run, write_tables
 from memohop import MMPClassifier
-from memohop.cli import main, print_json, remark
+from memohop.cli import print_json, remark
 from memohop.explain import explain_fit
 from memohop.outputs import printable
 from memohop.report.chart import Chart, ChartAxis, Dot, Series
@@ -63,14 +64,11 @@ def test_pages_and_drawings(fitted):
 
 
 def test_the_audit(tmp_path, capsys):
-    lines = [f"{node},{node % 7},{(TURNED, RED)[node % 2]}" for node in range(30)]
-    (tmp_path / "nodes.csv").write_text("id,size,kind\n" + "\n".join(lines) + f"\n30,1,{RED}x\n")
-    edges = [f"{node},{(node + 1) % 30}" for node in range(30)]
-    (tmp_path / "edges.csv").write_text("source,target\n" + "\n".join(edges) + "\n")
-    tables = ["--nodes", f"{tmp_path}/nodes.csv", "--edges", f"{tmp_path}/edges.csv"]
+    order, kinds = np.arange(31), [(TURNED, RED)[node % 2] for node in range(30)]
+    nodes = {"id": order, "size": order % 7, "kind": [*kinds, f"{RED}x"]}
+    tables = write_tables(tmp_path, nodes, {"source": order, "target": np.roll(order, 1)})
     page = tmp_path / "page.html"
-    assert main(["audit", *tables, "--label", "kind", "-o", str(page)]) == 0
-    out, err = capsys.readouterr()
+    out, err = run(capsys, "audit", *tables, "--label", "kind", "-o", page)
     for text in (out, err, page.read_text()):
         assert not any(sign in text for sign in UNSEEN)
     assert r"safe\u202egnp.exe" in page.read_text()

@@ -1,6 +1,5 @@
 """`memohop fit`, `predict` and `explain`, from two tables to a page."""
 
-import csv
 import io
 import os
 from dataclasses import replace
@@ -11,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import memohop
-from commands import at, fails, json_of, read_csv, run, write_csv
+from commands import at, fails, json_of, read_csv, run, write_tables
 from memohop.cli import main
 
 FAST = ["--models", "linear,lightgbm", "--trials", "1", "--splits", "2"]
@@ -22,17 +21,14 @@ def tables(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     generator = np.random.default_rng(0)
     kind = np.arange(60) % 2
-    write_csv(
-        folder / "nodes.csv",
-        [("id", "size", "kind")]
-        + [(f"n{i}", k + generator.normal(), ("", "odd", "even")[i % 5 and 1 + k])
-           for i, k in enumerate(kind)],
-    )  # fmt: skip
+    names = np.array([f"n{node}" for node in range(60)])
+    nodes = {
+        "id": names,
+        "size": kind + generator.normal(size=60),
+        "kind": [("", "odd", "even")[i % 5 and 1 + k] for i, k in enumerate(kind)],
+    }
     target = (np.arange(60) + generator.choice([1, 3, 5, 6], size=60)) % 60
-    write_csv(
-        folder / "edges.csv",
-        [("source", "target")] + [(f"n{i}", f"n{j}") for i, j in enumerate(target)],
-    )
+    write_tables(folder, nodes, {"source": names, "target": names[target]})
     return folder
 
 
@@ -116,30 +112,24 @@ def test_what_cannot_be_right_is_refused(tables, tmp_path, capsys, words, told):
 
 
 def test_columns_for_splits_weights_and_several_tables_of_edges(tables, tmp_path, capsys):
-    with (tables / "nodes.csv").open(encoding="utf-8") as file:
-        head, *rows = csv.reader(file)
-    parts = ("train", "val", "test")
-    write_csv(
-        tmp_path / "nodes.csv",
-        [(*head, "part", "team")]
-        + [(*row, parts[number % 3], number // 6) for number, row in enumerate(rows)],
-    )
-    ends = [(f"n{i}", f"n{(i + 1) % 60}", 1 + i % 3) for i in range(60)]
-    for name, some in (("edges.csv", ends[:30]), ("more.csv", ends[30:])):
-        write_csv(tmp_path / name, [("source", "target", "strength"), *some])
-    command = ["fit", *at(tmp_path), "--edges", str(tmp_path / "more.csv"), "--label", "kind"]
-    how = ["--weight", "strength", "--split", "part", "--drop", "team", "--models"]
-    model = tmp_path / "model"
-    kinds = ["linear+neighbours", "--trials", "1", "--splits", "2"]
-    assert main([*command, *how, *kinds, "-o", str(model)]) == 0
+    rows, order, model = read_csv(tables / "nodes.csv"), np.arange(60), tmp_path / "model"
+    nodes = {name: [row[name] for row in rows] for name in ("id", "size", "kind")}
+    nodes |= {"part": ["train", "val", "test"] * 20, "team": order // 6}
+    ends = {"source": nodes["id"], "target": np.roll(nodes["id"], -1), "strength": 1 + order % 3}
+    more = str(tmp_path / "more.csv")
+    write_tables(tmp_path, nodes, {name: column[30:] for name, column in ends.items()})
+    (tmp_path / "edges.csv").rename(more)
+    both = [*write_tables(tmp_path, nodes, {n: c[:30] for n, c in ends.items()}), "--edges", more]
+    how = ["--label", "kind", "--weight", "strength", "--split", "part", "--drop", "team"]
+    kinds = ["--models", "linear+neighbours", "--trials", "1", "--splits", "2"]
+    assert main(["fit", *both, *how, *kinds, "-o", str(model)]) == 0
     found = memohop.load_model(model)
     assert found.report_.own_test
     assert found.mean_weight_ == 2
     assert found.graph_.weights.max() == 1.5
     assert found.graph_.arcs.shape == (2, 120)
     assert [column.name for column in found.encoder_.columns] == ["size"]
-    again = ["predict", str(model), *at(tmp_path), "--edges", str(tmp_path / "more.csv")]
-    assert main([*again, "-o", str(tmp_path / "out.csv")]) == 0
+    assert main(["predict", str(model), *both, "-o", str(tmp_path / "out.csv")]) == 0
 
 
 def test_fit_prints_json_alone(tables, tmp_path, capsys):
@@ -168,10 +158,10 @@ def test_predict_writes_a_row_for_each_node(model, tables, tmp_path, capsys):
 
 
 def test_predict_on_new_tables_without_labels_as_parquet(model, tmp_path):
-    write_csv(tmp_path / "nodes.csv", [("id", "size"), ("x", 0.5), ("y", ""), ("z", 2)])
-    write_csv(tmp_path / "edges.csv", [("source", "target"), ("x", "y"), ("z", "x")])
+    nodes = {"id": ["x", "y", "z"], "size": [0.5, "", 2]}
+    new = write_tables(tmp_path, nodes, {"source": ["x", "z"], "target": ["y", "x"]})
     output = tmp_path / "out.parquet"
-    assert main(["predict", str(model), *at(tmp_path), "-o", str(output)]) == 0
+    assert main(["predict", str(model), *new, "-o", str(output)]) == 0
     table = pyarrow.parquet.read_table(output)
     assert table["id"].to_pylist() == ["x", "y", "z"]
     total = np.sum([table[name].to_numpy() for name in table.column_names[2:]], axis=0)
@@ -191,23 +181,21 @@ def test_an_output_that_is_an_input_is_refused(model, tables, tmp_path, capsys):
 
 
 def test_ids_that_a_spreadsheet_would_run(model, tmp_path, capsys):
-    write_csv(tmp_path / "nodes.csv", [("id", "size"), ("=1+1", 0.5), ("-2", 1)])
-    write_csv(tmp_path / "edges.csv", [("source", "target"), ("=1+1", "-2")])
+    nodes = {"id": ["=1+1", "-2"], "size": [0.5, 1]}
+    new = write_tables(tmp_path, nodes, {"source": ["=1+1"], "target": ["-2"]})
     output = tmp_path / "out.csv"
-    assert main(["predict", str(model), *at(tmp_path), "-o", str(output)]) == 0
-    assert "\n'=1+1," in output.read_text()
-    assert "\n-2," in output.read_text()
-    assert "1 ids and labels that a spreadsheet would take for formulas" in capsys.readouterr().err
-    assert main(["predict", str(model), *at(tmp_path), "--raw", "-o", str(output)]) == 0
-    assert "\n=1+1," in output.read_text()
+    _, err = run(capsys, "predict", model, *new, "-o", output)
+    assert "1 ids and labels that a spreadsheet would take for formulas" in err
+    assert [row["id"] for row in read_csv(output)] == ["'=1+1", "-2"]
+    run(capsys, "predict", model, *new, "--raw", "-o", output)
+    assert [row["id"] for row in read_csv(output)] == ["=1+1", "-2"]
 
 
-def test_predict_on_other_columns_is_refused(model, tables, tmp_path, capsys):
-    write_csv(tmp_path / "nodes.csv", [("id", "weight"), ("n1", 3)])
-    nodes, edges = str(tmp_path / "nodes.csv"), str(tables / "edges.csv")
-    err = fails(capsys, "predict", str(model), "--nodes", nodes, "--edges", edges)
-    assert "lacks the column(s) 'size'" in err
-    assert "both --nodes and --edges" in fails(capsys, "predict", str(model), "--nodes", nodes)
+def test_predict_on_other_columns_is_refused(model, tmp_path, capsys):
+    nodes, edges = {"id": ["n1"], "weight": [3]}, {"source": ["n1"], "target": ["n1"]}
+    new = write_tables(tmp_path, nodes, edges)
+    assert "lacks the column(s) 'size'" in fails(capsys, "predict", model, *new)
+    assert "both --nodes and --edges" in fails(capsys, "predict", model, *new[:2])
 
 
 def test_explain_writes_a_page_on_the_node_asked_for(model, tmp_path, capsys):
@@ -268,12 +256,10 @@ def rows_model(tables):
 
 class TestAppended:
     def test_new_nodes_are_predicted_and_old_ones_stay(self, rows_model, tmp_path, capsys):
-        write_csv(tmp_path / "nodes.csv", [("id", "size"), ("new", 0.5), ("newer", "")])
-        write_csv(tmp_path / "edges.csv", [("source", "target"), ("new", "n3"), ("newer", "new")])
+        nodes = {"id": ["new", "newer"], "size": [0.5, ""]}
+        new = write_tables(tmp_path, nodes, {"source": nodes["id"], "target": ["n3", "new"]})
         output = tmp_path / "out.csv"
-        command = ["predict", str(rows_model), "--append", *at(tmp_path), "-o", str(output)]
-        assert main(command) == 0
-        err = " ".join(capsys.readouterr().err.split())
+        _, err = run(capsys, "predict", rows_model, "--append", *new, "-o", output)
         assert "2 nodes" in err
         assert memohop.load_model(rows_model).report_.later_text() in err
         rows = read_csv(output)
@@ -293,8 +279,8 @@ class TestAppended:
     def test_ids_that_exist_or_nobody_knows_are_an_error(
         self, rows_model, tmp_path, capsys, node, end, code, words
     ):
-        write_csv(tmp_path / "nodes.csv", [("id", "size"), (node, 0.5), ("new", 1), ("last", 2)])
-        write_csv(tmp_path / "edges.csv", [("source", "target"), ("new", end)])
-        append = ["predict", str(rows_model), "--append"]
-        assert words in fails(capsys, *append, *at(tmp_path), code=code)
+        nodes = {"id": [node, "new", "last"], "size": [0.5, 1, 2]}
+        tables = write_tables(tmp_path, nodes, {"source": ["new"], "target": [end]})
+        append = ["predict", rows_model, "--append"]
+        assert words in fails(capsys, *append, *tables, code=code)
         assert "--append goes with --nodes and --edges" in fails(capsys, *append)

@@ -3,11 +3,12 @@
 import signal
 from pkgutil import resolve_name
 
-import numpy as np
 import pytest
 
 import memohop
+from commands import write_tables
 from memohop.cli import main
+from saved_models import tables
 
 pytestmark = pytest.mark.usefixtures("interruptible")
 
@@ -28,18 +29,9 @@ STAGES = {
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tables")
-    kinds = np.arange(40) % 2
-    sizes = kinds + np.random.default_rng(0).normal(size=40)
-    nodes = [
-        f"n{i},{size:.3f},{kind}" for i, (size, kind) in enumerate(zip(sizes, kinds, strict=True))
-    ]
-    edges = [f"n{i},n{(i + 2) % 40}" for i in range(40)]
-    (folder / "nodes.csv").write_text("\n".join(["id,size,kind", *nodes]))
-    (folder / "edges.csv").write_text("\n".join(["source,target", *edges]))
-    tables = ["--nodes", str(folder / "nodes.csv"), "--edges", str(folder / "edges.csv")]
+    options = write_tables(tmp_path_factory.mktemp("tables"), *tables())
     few = ["--models", "linear", "--trials", "1", "--splits", "2", "--time", "60"]
-    return ["fit", *tables, "--label", "kind", *few]
+    return ["fit", *options, "--label", "kind", *few]
 
 
 def interrupts(monkeypatch, name, times=1):
@@ -65,7 +57,7 @@ def test_the_best_so_far_is_kept(words, tmp_path, capsys, monkeypatch, stage):
     assert "Kept: linear" in out
     assert "wrote" in err
     model = memohop.load_model(tmp_path / "model")
-    assert set(model.predict()) == {0, 1}
+    assert set(model.predict()) == {"ham", "spam"}
     is_saved_first = stage in ("saving", "a file")
     assert (model.report_.stopped == "interrupted") is not is_saved_first
 

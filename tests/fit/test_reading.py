@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-
 import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import HeteroData
 
+from commands import read_csv, write_tables
 from memohop import GraphClassifier, GraphRegressor, UsageError, load_model, read_graph
 from memohop.cli import main
-from tiny_problem import ring, tiny_problem
+from tiny_problem import QUICK, tiny_data, tiny_problem
 
-QUICK = {"models": ["linear+neighbours"], "trials": 1, "time": None, "splits": 2}
+LINEAR = {"models": ["linear+neighbours"], **QUICK}
 SIZES = tiny_problem().x[:, 0].tolist()
 KINDS = [("a", "b", None)[(i % 5 == 0 and 2) or i % 2] for i in range(60)]
 NODES = {"name": [f"n{i}" for i in range(60)], "size": SIZES, "kind": KINDS}
@@ -33,34 +32,25 @@ class Frame:
         self.__arrow_c_stream__ = pa.table(columns).__arrow_c_stream__
 
 
-def write(path, columns):
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([columns, *zip(*columns.values(), strict=True)])
-    return str(path)
-
-
 @pytest.fixture(scope="module", params=["kind", "size"])
 def from_python(request):
     """A classifier and a regressor."""
     kind = GraphClassifier if request.param == "kind" else GraphRegressor
-    return kind(**QUICK).fit(read_graph(NODES, EDGES, label=request.param, **HOW))
+    return kind(**LINEAR).fit(read_graph(NODES, EDGES, label=request.param, **HOW))
 
 
 def said_by_command(model, folder, *options):
     assert main(["predict", str(model), *options, "-o", str(folder / "out.csv")]) == 0
-    with (folder / "out.csv").open(encoding="utf-8") as file:
-        return [row["predicted"] for row in csv.DictReader(file)]
+    return [row["predicted"] for row in read_csv(folder / "out.csv")]
 
 
 def test_a_model_of_python_reads_tables_at_the_command_line(from_python, tmp_path):
     from_python.save(tmp_path / "model")
     label = from_python.reading_["label"]
     new = {**NEW, "kind": ["a", None, None]} if label == "size" else NEW
-    nodes, edges = write(tmp_path / "n.csv", new), write(tmp_path / "e.csv", NEW_EDGES)
+    tables = write_tables(tmp_path, new, NEW_EDGES)
     for again, options in ((False, []), (True, ["--append"])):
-        found = said_by_command(
-            tmp_path / "model", tmp_path, "--nodes", nodes, "--edges", edges, *options
-        )
+        found = said_by_command(tmp_path / "model", tmp_path, *tables, *options)
         expected = from_python.predict(new, NEW_EDGES, append=again)
         assert found == [str(one) for one in expected]
     assert said_by_command(tmp_path / "model", tmp_path) == [str(o) for o in from_python.predict()]
@@ -68,9 +58,10 @@ def test_a_model_of_python_reads_tables_at_the_command_line(from_python, tmp_pat
 
 @pytest.mark.parametrize("of", [pa.table, Frame, dict])
 def test_a_model_of_the_command_line_takes_tables_in_python(of, tmp_path):
-    nodes, edges = write(tmp_path / "n.csv", NODES), write(tmp_path / "e.csv", EDGES)
+    tables = write_tables(tmp_path, NODES, EDGES)
+    nodes, edges = tables[1::2]
     columns = [word for name, column in HOW.items() for word in (f"--{name}", column)]
-    fit = ["fit", "--nodes", nodes, "--edges", edges, "--label", "kind", *columns]
+    fit = ["fit", *tables, "--label", "kind", *columns]
     quick = ["--models", "linear+neighbours", "--trials", "1", "--splits", "2"]
     assert main([*fit, *quick, "-o", str(tmp_path / "model")]) == 0
     model = load_model(tmp_path / "model")
@@ -81,12 +72,12 @@ def test_a_model_of_the_command_line_takes_tables_in_python(of, tmp_path):
     right = [one == kind for one, kind in zip(model.predict(), KINDS, strict=True) if kind]
     assert model.score(of(NODES), edges=of(EDGES)) == pytest.approx(np.mean(right))
     new = model.predict_proba(of(NEW), of(NEW_EDGES))
-    new_edges = write(tmp_path / "new-e.csv", NEW_EDGES)
-    assert (model.predict_proba(write(tmp_path / "new-n.csv", NEW), new_edges) == new).all()
+    nodes, edges = write_tables(tmp_path, NEW, NEW_EDGES)[1::2]
+    assert (model.predict_proba(nodes, edges) == new).all()
 
 
 def test_labels_of_other_tables_may_be_missing_or_alike():
-    model = GraphRegressor(**QUICK).fit(read_graph(NODES, EDGES, label="size", **HOW))
+    model = GraphRegressor(**LINEAR).fit(read_graph(NODES, EDGES, label="size", **HOW))
     others = NEW | {"kind": ["a", "b", None]}
     expected = model.predict({name: others[name] for name in ("name", "kind")}, NEW_EDGES)
     for sizes in ([None] * 3, [2.5, None, None], ["", "", ""]):
@@ -102,10 +93,9 @@ def test_the_same_columns_and_arcs_under_other_ids_are_another_graph(from_python
 
 
 def test_tables_for_a_model_of_arrays_are_refused(tmp_path):
-    model = GraphClassifier(**QUICK).fit(tiny_problem().x, tiny_problem().y, ring(60))
+    model = GraphClassifier(**LINEAR).fit(tiny_data())
     model.save(tmp_path / "model")
-    nodes, edges = write(tmp_path / "n.csv", NEW), write(tmp_path / "e.csv", NEW_EDGES)
-    assert main(["predict", str(tmp_path / "model"), "--nodes", nodes, "--edges", edges]) == 2
+    assert main(["predict", str(tmp_path / "model"), *write_tables(tmp_path, NEW, NEW_EDGES)]) == 2
     with pytest.raises(UsageError, match="fitted on arrays, not on tables"):
         model.predict(NEW, NEW_EDGES)
     with pytest.raises(UsageError, match=r"edges is a table; read it .* fit\(memohop.read_graph"):
@@ -125,8 +115,8 @@ class TestNetworkX:
     @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
     def test_it_is_read_as_its_tables_are(self, kind):
         how = HOW | {"directed": kind is nx.DiGraph}
-        tables = GraphClassifier(**QUICK).fit(read_graph(NODES, EDGES, label="kind", **how))
-        found = GraphClassifier(**QUICK).fit(as_networkx(kind=kind), "kind")
+        tables = GraphClassifier(**LINEAR).fit(read_graph(NODES, EDGES, label="kind", **how))
+        found = GraphClassifier(**LINEAR).fit(as_networkx(kind=kind), "kind")
         assert found.directed_ == (kind is nx.DiGraph)
         assert found.ids_.tolist() == NODES["name"]
         assert (found.predict_proba() == tables.predict_proba()).all()
@@ -142,32 +132,30 @@ class TestNetworkX:
         graph = as_networkx(kind=nx.Graph)
         for *_, edge in graph.edges(data=True):
             del edge["weight"]
-        found = GraphRegressor(**QUICK).fit(graph, "size")
+        found = GraphRegressor(**LINEAR).fit(graph, "size")
         assert found.graph_.weights is None
         assert found.predict(graph).tolist() == found.predict().tolist()
 
     def test_the_label_must_be_named(self):
         with pytest.raises(UsageError, match="y=None: X is a NetworkX graph; give the name of the"):
-            GraphClassifier(**QUICK).fit(as_networkx())
+            GraphClassifier(**LINEAR).fit(as_networkx())
         with pytest.raises(UsageError, match="no node attribute named 'kidn'; did you mean kind"):
-            GraphClassifier(**QUICK).fit(as_networkx(), "kidn")
+            GraphClassifier(**LINEAR).fit(as_networkx(), "kidn")
 
 
 def test_other_graphs_of_pyg_are_refused():
     several = HeteroData()
     several["shop"].x = torch.ones(3, 2)
     with pytest.raises(UsageError, match=r"X is a HeteroData; give a Data.*to_homogeneous\(\)"):
-        GraphClassifier(**QUICK).fit(several)
+        GraphClassifier(**LINEAR).fit(several)
 
 
 def test_a_score_needs_targets():
-    problem = tiny_problem()
-    model = GraphClassifier(**QUICK).fit(problem.x, problem.y, ring(60))
-    data = Data(x=torch.from_numpy(problem.x), edge_index=torch.from_numpy(ring(60)))
-    nobody = Data(x=data.x, edge_index=data.edge_index, y=torch.full((60,), -1))
-    for graph in (data, nobody):
+    model, data = GraphClassifier(**LINEAR).fit(tiny_data()), tiny_data()
+    del data.y
+    for graph in (data, tiny_data(y=np.full(60, -1))):
         with pytest.raises(UsageError, match="X has no label, and y is None; give y"):
             model.score(graph)
     with pytest.raises(UsageError, match="y has no label; give y"):
         model.score(data, np.full(60, np.nan))
-    assert model.score() == model.score(data, problem.y)
+    assert model.score() == model.score(data, tiny_problem().y) == model.score(tiny_data())
