@@ -42,13 +42,17 @@ Positive: TypeAlias = Annotated[float, Meta(gt=0)]
 
 
 class Flag(Column, frozen=True, tag="flag"):
-    """True is 1; false and missing are 0."""
+    """True is 1; false and missing are 0.
+
+    Flags are booleans, the numbers 0 and 1, and pairs of words: yes and no, true and false, y and
+    n, t and f.
+    """
 
     asked_for: ClassVar[Reading] = "numeric"
 
     @classmethod
     def fit(cls, cells: Cells) -> Self:
-        """Booleans, the numbers 0 and 1, and pairs of words such as yes and no."""
+        """Any flags."""
         if cells.stored == "flag":
             if pc.count_distinct(cells.column).as_py() < 2:
                 raise SaysNothing
@@ -89,17 +93,18 @@ class Number(Column, frozen=True, tag="number"):
     r"""A number, date or time: minus ``mean``, divided by ``std``, cut off at ± ``CLIP``.
 
     With ``log_scale``, :math:`s`, it is :math:`\operatorname{sign}(v) \log(1 + |v| / s)` that is
-    standardised so: numbers with a long tail differ by their size, not by their distance.
+    standardised so: numbers with a long tail, from 0 on with a skewness above 2, differ by their
+    size, not by their distance.
 
     Numbers that are mostly 0 and never negative, as counts of words are, become
     :math:`\log_2(1 + v / s)`: a typical one is 1, and 0 stays 0, so that the column can be stored
-    sparse. They may be spelled as strings, with some words among them.
+    sparse. They may be spelled as strings, with some words among them, which count as missing.
 
     Attributes:
         mean: The mean of the values when it was fitted; 0 if they are mostly 0.
         std: Their standard deviation.
-        log_scale: For a long tail, a small value among those that are not 0; their median, if the
-            values are mostly 0.
+        log_scale: For a long tail, the lowest tenth of the values that are not 0; their median, if
+            the values are mostly 0.
         time: Whether they are dates or times.
     """
 
@@ -118,7 +123,9 @@ class Number(Column, frozen=True, tag="number"):
             mean, std = 0.0, math.log(2)
             scale = float(np.median(values[values != 0]))
         else:
-            if not cells.are_times and _has_long_tail(values) and not _may_be_codes(cells):
+            tailed = values.size >= _FEWEST and values.min() >= 0 and not cells.are_times
+            tailed = tailed and stats.skew(values / values.max()) > SKEWED
+            if tailed and not _may_be_codes(cells):
                 scale = float(np.quantile(values[values > 0], 0.1))
                 values = _logarithm(values, scale)
             mean, std = float(values.mean()), float(values.std())
@@ -233,13 +240,6 @@ def _are_mostly_zero(cells: Cells) -> bool:
     present = cells.present
     most = MOSTLY_ZERO * cells.numbers.size
     return bool(present.min() == 0 and np.count_nonzero(present) < most)
-
-
-def _has_long_tail(present: NDArray[np.float64]) -> bool:
-    """Whether numbers from 0 on are skewed to the right."""
-    if present.size < _FEWEST or present.min() < 0:
-        return False
-    return bool(stats.skew(present / present.max()) > SKEWED)
 
 
 def _spelled_codes(cells: Cells) -> Cells:

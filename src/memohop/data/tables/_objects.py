@@ -15,7 +15,7 @@ from scipy import sparse
 from memohop.data.arcs import LARGEST_WEIGHT
 from memohop.data.read_options import Class, ReadOptions, Task
 from memohop.data.sparse_features import as_matrix
-from memohop.data.tables.column import Matrix, is_mostly_zero
+from memohop.data.tables.column import is_mostly_zero
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import no_labels, read_labels
 from memohop.data.tables.links import Links, unused
@@ -122,7 +122,7 @@ def from_arrays(
         (4, (2, 8))
     """
     matrix = sparse.coo_array(adjacency)
-    x = sparse.csr_array(features) if sparse.issparse(features) else np.asarray(features)
+    x: Any = sparse.csr_array(features) if sparse.issparse(features) else np.asarray(features)
     if x.ndim != 2 or x.dtype.kind not in "biuf":
         raise UsageError(
             f"features has shape {list(x.shape)} and type {x.dtype}; give numbers of shape "
@@ -149,8 +149,12 @@ def from_arrays(
     warnings = []
     if not weighted and np.unique(matrix.data).size > 1:
         warnings = ["the weights of the edges are not used; weighted=True uses them"]
+    if sparse.issparse(x) and is_mostly_zero(x.nnz, x.shape):
+        x = as_matrix(x, torch.float32)
+    else:
+        x = np.ascontiguousarray(x.toarray() if sparse.issparse(x) else x, dtype=np.float32)
     return own_graph(
-        Described(_as_features(x), of_nodes),
+        Described(x, of_nodes),
         Links.of(
             np.stack(matrix.coords).astype(np.int64),
             _checked_weights(matrix.data, "adjacency") if weighted else None,
@@ -171,13 +175,6 @@ def _id_array(ids: Iterable[Hashable]) -> NDArray[Any]:
     names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
     whole = all(type(name) is int and abs(name) < 2**63 for name in names)
     return np.fromiter(names, dtype=np.int64 if whole else object, count=len(names))
-
-
-def _as_features(x: Any) -> Matrix:
-    """A matrix of numbers, dense or of SciPy, as a dense array or a ``csr_array``."""
-    if sparse.issparse(x) and is_mostly_zero(x.nnz, x.shape):
-        return as_matrix(x, torch.float32)
-    return np.ascontiguousarray(x.toarray() if sparse.issparse(x) else x, dtype=np.float32)
 
 
 def _checked_weights(listed: Any, where: str) -> NDArray[np.float64]:

@@ -33,37 +33,12 @@ else:
 class ColumnEncoder(msgspec.Struct, frozen=True):
     """Turns the columns of a table into numbers, as fitted once on some table.
 
-    ===========  ===================================================================================
-    a column     becomes
-    ===========  ===================================================================================
-    of flags     one feature: 1 for true, 0 for false or missing. Flags are booleans, the numbers 0
-                 and 1, and pairs of words: yes and no, true and false, y and n, t and f.
-    of numbers   one feature: minus the mean, divided by the standard deviation, cut off at ±10; a
-                 missing value is the mean. Dates and times are numbers of seconds. A value that is
-                 infinite or beyond 1e30 is an error. Strings are numbers if nearly all are spelled
-                 with thousands separators or per cent signs (36,200 or 1 234 or 5 %), or as dates
-                 and times (2024-05-31 18:30), or are plain numbers with a few words among them. The
-                 others are missing; of ? or unknown there may be any number. Numbers from 0 on with
-                 a skewness above 2 are taken as log(1 + v / s), where s is the lowest tenth of
-                 those that are not 0.
-    mostly of 0  and never negative, such as counts of words: one feature, log2(1 + v / s), where s
-                 is the median of the values that are not 0. It is not centred, so 0 stays 0.
-    of codes     the number and a category. Codes are whole numbers in a column that is named so
-                 (dorm, zip_code), or that come five times each on average and are at most 20, or
-                 begin further from 0 than they go on, or have gaps all over.
-    of strings   a *category*, one feature for each of the 10,000 most frequent values that occur
-                 at least twice, and one for all others; or, if it has more than 50 values and two
-                 words or more on average, a *bag of words*, one feature of 0 or 1 for each of the
-                 10,000 most frequent words (fewer if they would not fit in RAM) that are in at
-                 least two texts.
-    ===========  ===================================================================================
+    Each of :data:`KINDS` says what becomes of its columns. A column with missing values gets one
+    more feature that says where. A column that carries no information (all values equal, or all
+    strings different) is left out. If no column is left, the one feature is 1 everywhere. Means,
+    values and words are those of all rows; labels are not used.
 
-    A column with missing values gets one more feature that says where. A column that carries no
-    information (all values equal, or all strings different) is left out. If no column is left, the
-    one feature is 1 everywhere. Means, values and words are those of all rows; labels are not used.
-
-    In a later table a value that has no feature counts as other; if the column has no feature for
-    others, all its features are 0. Every column must be there; additional ones are ignored.
+    In a later table every column must be there; additional ones are ignored.
 
     Attributes:
         columns: The columns that become features, in order.

@@ -331,15 +331,12 @@ def _encoding_of(path: Path) -> str:
         marked = [name for mark, name in _MARKS.items() if begin.startswith(mark)]
         if marked:
             return marked[0]
-        with suppress(UnicodeError), _letters(path, _UTF_8) as letters:
-            while letters.read(_SAMPLE):
-                pass
-            return _UTF_8
-        with suppress(UnicodeError), _letters(path, _WINDOWS) as letters:
-            while text := letters.read(_SAMPLE):
-                if _CONTROL.search(text):
-                    raise _complaint(path, _NO_TEXT)
-            return _WINDOWS
+        for encoding in (_UTF_8, _WINDOWS):
+            with suppress(UnicodeError), _letters(path, encoding) as letters:
+                while text := letters.read(_SAMPLE):
+                    if encoding == _WINDOWS and _CONTROL.search(text):
+                        raise _complaint(path, _NO_TEXT)
+                return encoding
     raise _complaint(path, _NO_TEXT)
 
 
