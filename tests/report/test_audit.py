@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import xml.etree.ElementTree as ET
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 import torch
@@ -37,23 +37,19 @@ def found():
 
 
 def test_the_row_is_flat_and_has_the_numbers_and_the_advice():
-    found = audit(csbm(homophily=0.6))
-    row = json.loads(json.dumps([audit_row(found, "csbm")]))[0]
+    row = json.loads(json.dumps(audit_row(audit(csbm(homophily=0.6)), "csbm")))
     assert not any(isinstance(value, dict) for value in row.values())
     assert row["edge_homophily"] == pytest.approx(0.6)
     assert (row["model"], row["direction"]) == ("gcn", "undirected")
     assert row["distrust"] == []
 
 
-def test_the_sheet_ends_in_advice(capsys):
-    found = audit(csbm(homophily=0.05, nodes=500))
+def test_the_sheet_ends_in_advice(found, capsys):
     output_console().print(audit_sheet(found, "made [up]"))
     text = capsys.readouterr().out
     assert "made [up]" in text
     assert "adjusted homophily     -0.18" in text
-    assert (
-        text.index("advice") < text.index("gcn+mmp: the neighbours tell") < text.index("distrust")
-    )
+    assert text.index("advice") < text.index("gcn+mmp: the neighbours") < text.index("distrust")
     assert "one of the 100 test nodes is worth 1.0 points" in text
 
 
@@ -67,10 +63,8 @@ def test_the_command_takes_tables_and_tells_what_it_did_to_them(capsys, tables):
     out, err = run(capsys, "audit", *tables, "--label", "kind", "--drop-unknown", "--directed")
     assert "24 (directed, 0 from a node to itself" in out
     assert err.count("\n") == 1  # what needs a look
-    assert (
-        "column 'age': one feature"
-        in run(capsys, "audit", *tables, "--label", "kind", "--drop-unknown", "--verbose").err
-    )
+    told = run(capsys, "audit", *tables, "--label", "kind", "--drop-unknown", "--verbose").err
+    assert "column 'age': one feature" in told
 
 
 def test_mistakes_of_the_command(capsys, tables):
@@ -82,39 +76,13 @@ def test_mistakes_of_the_command(capsys, tables):
     assert "cannot be both id and label" in fails(capsys, "audit", *tables, "--label", "id")
     assert "--drop-unknown" in fails(capsys, "audit", *tables, "--label", "kind", code=1)
     assert "no dataset named 'csbn'" in fails(capsys, "audit", "csbn")
-    assert "split=10 does not exist" in fails(capsys, "audit", "csbm", "--split", "10")
-
-
-class Rows(HTMLParser):
-    """The rows of all tables as lists of texts, and the tags in the order they close."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.rows, self.open = [], []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        if tag != "meta":
-            self.open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag):
-        if tag != "meta":
-            assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if "tr" in self.open and self.open[-1] != "tr":
-            self.rows[-1][-1] += data
 
 
 def rows(page):
-    """From the first cell of a row to the others."""
-    parsed = Rows(page)
-    assert parsed.open == []
-    return {name: rest for name, *rest in parsed.rows}
+    """From the first cell of a row to the others, in a page that is well-formed."""
+    root = ET.fromstring(page.removeprefix("<!DOCTYPE html>\n").replace("&nbsp;", "&#160;"))
+    cells = [["".join(cell.itertext()) for cell in row] for row in root.iter("tr")]
+    return {name: rest for name, *rest in cells}
 
 
 def bars(page):
@@ -169,9 +137,8 @@ def test_a_direction_has_its_own_bars_and_table(found):
         undirected_say=0.4, informativeness_out=0.31, informativeness_in=0.02,
     )  # fmt: skip
     page = audit_page(directed, "csbm")
-    assert [part for kind, part in bars(page) if kind == "neighbours"] == [
-        "0.700", "0.100", "0.400",
-    ]  # fmt: skip
+    of_neighbours = [part for kind, part in bars(page) if kind == "neighbours"]
+    assert of_neighbours == ["0.700", "0.100", "0.400"]
     table = rows(page)
     assert table["the nodes that a node points to (the advice)"] == ["0.310", "0.700"]
     assert table["the nodes that point to a node"] == ["0.020", "0.100"]
