@@ -102,20 +102,14 @@ def test_old_cornell_has_the_features_and_labels_of_texas_on_other_arcs(data_roo
     assert cornell.y.bincount().tolist() == [38, 16, 30, 82, 17]
 
 
-def test_nodes_of_cora_and_citeseer_in_no_set(data_root):
+def test_nodes_of_cora_and_citeseer_in_no_set_or_without_features(data_root):
     cora, citeseer = (cached_load(name, root=data_root) for name in ("cora", "citeseer"))
     unused = [(~(d.train_mask | d.val_mask | d.test_mask)).sum(dim=0) for d in (cora, citeseer)]
     assert unused[0].tolist() == [223] * 10
     assert unused[1].tolist() == [0, 0, 0, 0, 1207, 1207, 0, 0, 0, 0]
     for split in (4, 5):
         assert [int(citeseer[mask][:, split].sum()) for mask in MASKS] == [1017, 679, 424]
-
-
-def test_nodes_of_citeseer_without_features_are_of_class_0(data_root):
-    data = cached_load("citeseer", root=data_root)
-    empty = data.x.sum(dim=1) == 0
-    assert int(empty.sum()) == 15
-    assert data.y[empty].unique().tolist() == [0]
+    assert citeseer.y[citeseer.x.sum(dim=1) == 0].tolist() == [0] * 15  # not described
 
 
 @pytest.mark.parametrize(
