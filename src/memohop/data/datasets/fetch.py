@@ -92,21 +92,20 @@ def _download(expected: dict[str, str], *, progress: bool) -> Path:
     from rich.progress import track
 
     pooch.get_logger().setLevel("WARNING")  # it announces every file, around the progress bar
-    folder = Path(pooch.os_cache("memohop"))
-    urls = {path: address(path) for path in expected}
-    store = pooch.create(path=folder, base_url="", registry=expected, urls=urls)
+    folder, console = Path(pooch.os_cache("memohop")), Console(stderr=True)
     whole = pooch.HTTPDownloader(stream=False)  # of a stream, pooch leaves a refusal open
     for path in track(
-        expected, "Downloading", console=Console(stderr=True), transient=True, disable=not progress
+        expected, "Downloading", console=console, transient=True, disable=not progress
     ):
+        url = address(path)
         try:
             # pooch makes this folder too, but fails when another process is quicker.
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             # It renames a temporary file once the digest is right: the final file is whole.
-            store.fetch(path, downloader=whole)
+            pooch.retrieve(url, expected[path], fname=path, path=folder, downloader=whole)
         except (OSError, ValueError) as error:
             raise DataError(
-                f"cannot download {path} from {address(path)} to {folder}: {error}. "
+                f"cannot download {path} from {url} to {folder}: {error}. "
                 "Check the network and try again (complete files are kept), or name a local "
                 f"folder that has the file with --data, root= or {ENVIRONMENT}"
             ) from error

@@ -64,8 +64,7 @@ def load(
     info = describe(name)
     if features not in _FEATURES:
         raise unknown_name("form of features", features, _FEATURES)
-    _check_split(info, split)
-    _check_options(info, split, options)
+    _check(info, split, options)
     if name in _MAKERS:
         data = _MAKERS[name](split=split or "class-wise", **options)
     else:
@@ -98,19 +97,15 @@ def _read(info: DatasetInfo, folder: Path, *, public: bool) -> Data:
     return read_platonov(first, directed=info.directed)
 
 
-def _check_split(info: DatasetInfo, split: str | None) -> None:
-    if split is None or split in SPLITS:
-        return
-    if split != "public":
+def _check(info: DatasetInfo, split: str | None, options: dict[str, Any]) -> None:
+    """Refuse a split that the dataset cannot have, and options that do not go with it."""
+    if split not in (None, "public", *SPLITS):
         raise unknown_name("split", split, (*SPLITS, "public"))
-    if info.family != "planetoid":
+    if split == "public" and info.family != "planetoid":
         raise UsageError(
             f"split='public' is for cora, citeseer and pubmed, not for {info.id}; leave it out for "
             "the default splits, or give 'random' or 'class-wise'"
         )
-
-
-def _check_options(info: DatasetInfo, split: str | None, options: dict[str, Any]) -> None:
     accepted = list(_SPLIT_OPTIONS) if split in SPLITS else []
     if info.id in _MAKERS:
         accepted = [name for name in signature(_MAKERS[info.id]).parameters if name != "split"]
