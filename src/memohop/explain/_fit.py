@@ -35,24 +35,15 @@ _LEADING = 3
 
 @dataclass(frozen=True)
 class ColumnShare:
-    """The influence of a column.
-
-    Attributes:
-        name: The column.
-        leading: Its most influential feature; the column itself if it has one feature.
-        own: The share of the node's own value.
-        one_hop, two_hops: The shares of the means over neighbours, and over their neighbours.
-        network: The share in networks, where own values and those of neighbours are together.
-        share: Their sum; the shares of all features of a model add up to 1.
-    """
+    """The influence of a column, as shares; those of all features of a model add up to 1."""
 
     name: str
-    leading: str
-    own: float
-    one_hop: float
-    two_hops: float
-    network: float
-    share: float
+    leading: str  # its most influential feature; the column itself if it has one feature
+    own: float  # of the node's own value
+    one_hop: float  # of the mean over neighbours
+    two_hops: float  # of the mean over their neighbours
+    network: float  # in networks, where own values and those of neighbours are together
+    share: float  # the sum
 
 
 @dataclass(frozen=True)

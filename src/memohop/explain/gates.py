@@ -18,15 +18,9 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """Nodes that have something in common.
+    """Nodes that have something in common, and the means of their gates."""
 
-    Attributes:
-        name: Their range of degrees or shares.
-        nodes: Their number.
-        kept, absorbed, passed_on: Means of their gates.
-    """
-
-    name: str
+    name: str  # their range of degrees or shares
     nodes: int
     kept: float
     absorbed: float

@@ -27,49 +27,30 @@ _ARCS = 1_000_000  # of the largest graph for which this is done
 
 @dataclass(frozen=True)
 class NeighbourEffect:
-    """The effect of a neighbour on the prediction.
-
-    Attributes:
-        id: Its name.
-        label: Its label, if it was learned from; None otherwise.
-        effect: By how much the probability of the predicted class, or the number, is higher with
-            it than without its arcs; NaN if that was not tried.
-        memory: The share of its memory in the margin of the networks with memory; NaN without any.
-    """
+    """The effect of a neighbour on the prediction."""
 
     id: Any
-    label: Any
+    label: Any  # None if it was not learned from
+    # By how much the probability of the predicted class, or the number, is higher with it than
+    # without its arcs; NaN if that was not tried.
     effect: float
-    memory: float
+    memory: float  # share in the margin of the networks with memory; NaN without any
 
 
 @dataclass(frozen=True)
 class NodeReasons:
-    """Why a node was given its class or its number.
-
-    Attributes:
-        id: Its name.
-        label: Its label, if it was learned from; None otherwise.
-        predicted: The class, or the number.
-        probability: Of that class; NaN for a number.
-        runner_up: The next best class; None for a number.
-        runner_up_probability: Of that class.
-        reasons: The contributions of features to the margin, or to the number, the largest first.
-        neighbours: The largest effect first.
-        degree: The number of its neighbours.
-        tried: How many of them were left out in turn.
-    """
+    """Why a node was given its class or its number."""
 
     id: Any
-    label: Any
+    label: Any  # None if it was not learned from
     predicted: Any
-    probability: float
-    runner_up: Any
+    probability: float  # NaN for a number
+    runner_up: Any  # the next best class; None for a number
     runner_up_probability: float
-    reasons: Mapping[Feature, float]
-    neighbours: tuple[NeighbourEffect, ...]
+    reasons: Mapping[Feature, float]  # contributions to the margin or the number, largest first
+    neighbours: tuple[NeighbourEffect, ...]  # the largest effect first
     degree: int
-    tried: int
+    tried: int  # how many neighbours were left out in turn
 
 
 def index_of(node: Any, ids: list[Any]) -> int:

@@ -20,22 +20,13 @@ from memohop.version import __version__
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """The choice between settings, and everything needed to repeat it.
+    """The choice between settings, and everything needed to repeat it."""
 
-    Attributes:
-        jobs: What was trained, of one model on one dataset.
-        results: What came back, in the same order.
-        metric: The metric of the dataset.
-        protocol: The name of the protocol, if there is one.
-        how: What else was asked for, such as the device.
-        seconds: What it took.
-    """
-
-    jobs: Sequence[Job]
-    results: Sequence[Result]
+    jobs: Sequence[Job]  # of one model on one dataset
+    results: Sequence[Result]  # in the same order
     metric: Metric
     protocol: str | None
-    how: Mapping[str, Any]
+    how: Mapping[str, Any]  # what else was asked for, such as the device
     seconds: float
 
     @cached_property

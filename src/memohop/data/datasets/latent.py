@@ -34,17 +34,14 @@ _ROWS = 256  # nodes with their distances to all others at a time
 
 @dataclass(frozen=True, eq=False)
 class LatentNeighbours:
-    """The arcs of a graph and of a latent space, each with its division.
+    """The arcs of a graph and of a latent space, each once and with its division, no self-loops.
 
-    Attributes:
-        arcs: ``[2, arcs]``, ``int64``: from the first row to the second, each once, no self-loops.
-        division: ``[arcs]``, ``int64``: 0 to 3 for an arc of the graph, 4 to 7 for one of the
-            latent space, by the relative position of its two ends. An arc of both counts as one of
-            the latent space.
+    That is 0 to 3 for an arc of the graph and 4 to 7 for one of the latent space, by the relative
+    position of its two ends. An arc of both counts as one of the latent space.
     """
 
-    arcs: torch.Tensor
-    division: torch.Tensor
+    arcs: torch.Tensor  # [2, arcs], int64: from the first row to the second
+    division: torch.Tensor  # [arcs], int64
 
 
 @dataclass(frozen=True)

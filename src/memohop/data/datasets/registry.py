@@ -14,47 +14,27 @@ Family = Literal["geom-gcn", "planetoid", "platonov", "synthetic"]
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """One dataset, with the counts of the graph that :func:`memohop.load` returns by default.
+    """One dataset, with the counts of the graph that :func:`memohop.load` returns by default."""
 
-    Attributes:
-        id: The name on the command line and in tables.
-        description: One line for a listing.
-        family: Which reader reads its files.
-        nodes: Number of nodes.
-        arcs: Number of columns of ``edge_index``; an undirected edge counts twice.
-        features: Number of feature columns.
-        classes: Number of classes.
-        homophily: Share of the arcs, self-loops included, between nodes of the same class, to three
-            digits; to two where it is as published.
-        source: Where it was published, and which version this is.
-        stem: What its files are called; empty if it is made on the spot.
-        neighbours: The file with the neighbours in a hyperbolic space that Geom-GCN's authors
-            published; empty if there is none.
-        note: What to know before trusting a score on it; empty if nothing.
-        splits: Number of published (or, for a synthetic graph, default) splits.
-        directed: Whether the arcs have a direction. If not, each edge is there both ways.
-        metric: How it is scored, one of :data:`memohop.training.metrics.METRICS`.
-        flawed: Whether a score on it misleads, because the file is faulty or test nodes leak.
-        test_to_train: Test nodes for each training node of its splits.
-    """
-
-    id: str
-    description: str
-    family: Family
+    id: str  # on the command line and in tables
+    description: str  # one line for a listing
+    family: Family  # which reader reads its files
     nodes: int
-    arcs: int
+    arcs: int  # columns of edge_index; an undirected edge counts twice
     features: int
     classes: int
+    # The share of the arcs, self-loops included, between nodes of the same class, to three digits;
+    # to two where it is as published.
     homophily: float
-    source: str
-    stem: str = ""
-    neighbours: str = ""
-    note: str = ""
-    splits: int = 10
-    directed: bool = True
-    metric: str = "accuracy"
-    flawed: bool = False
-    test_to_train: float = 20 / 48
+    source: str  # where it was published, and which version this is
+    stem: str = ""  # what its files are called; empty if it is made on the spot
+    neighbours: str = ""  # file of those in a hyperbolic space, if Geom-GCN's authors made one
+    note: str = ""  # what to know before trusting a score on it
+    splits: int = 10  # how many were published, or are the default of a synthetic graph
+    directed: bool = True  # if not, each edge is there both ways
+    metric: str = "accuracy"  # one of memohop.training.metrics.METRICS
+    flawed: bool = False  # a score misleads, because the file is faulty or test nodes leak
+    test_to_train: float = 20 / 48  # test nodes for each training node of its splits
 
     @property
     def files(self) -> tuple[str, ...]:
