@@ -24,7 +24,7 @@ from memohop.fit._candidate import Setting
 from memohop.fit._model import Component, Ensemble
 from memohop.fit._saved import checked_options
 from memohop.fit.candidates._linear import LinearFamily
-from memohop.fit.candidates.spaces import network_spaces
+from memohop.fit.candidates.spaces import NETWORKS
 from saved_models import FAST, changed, everything
 from tiny_problem import ring, tiny_problem
 
@@ -156,9 +156,9 @@ def test_numbers_that_json_lacks_come_back(classifier, tmp_path, monkeypatch):
     assert np.isnan(memohop.load_model(tmp_path / "model").report_.test)
 
 
-@pytest.mark.parametrize("name", network_spaces())
+@pytest.mark.parametrize("name", NETWORKS)
 def test_every_option_that_a_search_may_choose_can_be_read_again(name):
-    for axis, choices in network_spaces()[name].choices.items():
+    for axis, choices in NETWORKS[name].choices.items():
         for choice in choices:
             options = choice if isinstance(choice, dict) else {axis: choice}
             again = json.loads(json.dumps(options))

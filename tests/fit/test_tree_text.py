@@ -19,21 +19,22 @@ from memohop.fit._saved import Saved, Sizes, as_array
 from memohop.fit.candidates._trees import END, TreeFamily, Trees, safe_trees
 from tiny_problem import tiny_problem
 
-GOAL = {"objective": "multiclass", "num_class": 3}
 FEATURES = 5
 
 
-def made(goal, y, rounds=4):
+def made(classes, y):
     """Trees of up to seven leaves."""
     x = np.random.default_rng(0).normal(size=(len(y), FEATURES))
-    options = {**goal, "num_leaves": 7, "verbosity": -1, "num_threads": 1}
-    text = lightgbm.train(options, lightgbm.Dataset(x, y), rounds).model_to_string()
+    objective = {0: "regression", 2: "binary"}.get(classes, "multiclass")
+    options = {"objective": objective, "num_class": classes if classes > 2 else 1}
+    options |= {"num_leaves": 7, "verbosity": -1, "num_threads": 1}
+    text = lightgbm.train(options, lightgbm.Dataset(x, y), 4).model_to_string()
     return text.partition(END)[0] + END
 
 
 @pytest.fixture(scope="module")
 def trees():
-    return made(GOAL, np.arange(90) % 3)
+    return made(3, np.arange(90) % 3)
 
 
 def arrays_of(tree, *names):
@@ -124,7 +125,7 @@ def test_hostile_trees_are_refused_or_sound(trees):
     @given(hostile(trees))
     def try_one(text):
         try:
-            safe, _ = safe_trees(text, GOAL)
+            safe, _ = safe_trees(text, 3)
         except UsageError:
             return
         for tree in safe.split("Tree=")[1:]:
@@ -179,7 +180,7 @@ def moved(trees):
 def test_trees_that_would_mislead_lightgbm_are_refused(trees, change):
     assert change(trees) != trees
     with pytest.raises(UsageError):
-        safe_trees(change(trees), GOAL)
+        safe_trees(change(trees), 3)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +198,7 @@ def test_trees_that_would_mislead_lightgbm_are_refused(trees, change):
 )
 def test_what_could_mislead_lightgbm_does_not_reach_it(trees, change):
     assert change(trees) != trees
-    assert safe_trees(change(trees), GOAL) == safe_trees(trees, GOAL)
+    assert safe_trees(change(trees), 3) == safe_trees(trees, 3)
 
 
 def test_a_saved_model_is_checked_before_lightgbm_reads_it():
@@ -220,24 +221,24 @@ def test_a_saved_model_is_checked_before_lightgbm_reads_it():
 
 
 def test_trees_for_something_else_are_refused(trees):
-    for goal in ({"objective": "binary"}, GOAL | {"num_class": 4}, {"objective": "regression"}):
+    for classes in (2, 4, 0):
         with pytest.raises(UsageError, match="the trees are for multiclass"):
-            safe_trees(trees, goal)
+            safe_trees(trees, classes)
 
 
 @pytest.mark.parametrize(
-    ("goal", "y"),
+    ("classes", "y"),
     [
-        (GOAL, np.arange(90) % 3),
-        ({"objective": "binary"}, np.arange(90) % 2),
-        ({"objective": "regression"}, np.arange(90.0)),
-        ({"objective": "regression"}, np.ones(90)),  # nothing to learn: a single leaf
-        ({"objective": "multiclass", "num_class": 4}, np.arange(90) % 3),  # a class without rows
+        (3, np.arange(90) % 3),
+        (2, np.arange(90) % 2),
+        (0, np.arange(90.0)),
+        (0, np.ones(90)),  # nothing to learn: a single leaf
+        (4, np.arange(90) % 3),  # a class without rows
     ],
 )
-def test_what_lightgbm_writes_is_read(goal, y):
-    text = made(goal, y)
-    safe, features = safe_trees(text, goal)
+def test_what_lightgbm_writes_is_read(classes, y):
+    text = made(classes, y)
+    safe, features = safe_trees(text, classes)
     assert features == FEATURES
     x = np.random.default_rng(1).normal(size=(50, FEATURES))
     for options in ({}, {"pred_contrib": True}):

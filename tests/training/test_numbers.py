@@ -4,7 +4,7 @@ import inspect
 
 import memohop
 from memohop.cli._train import train
-from memohop.fit.candidates.spaces import network_spaces
+from memohop.fit.candidates.spaces import NETWORKS
 from memohop.jobs.named import Settings
 from memohop.training import NUMBERS, RATES
 
@@ -15,7 +15,7 @@ def test_members_settings_flags_runs_and_trials_have_the_same_numbers():
     assert set(names) <= set(Settings.names())
     assert set(names) <= set(inspect.signature(train).parameters)
     assert [name for name in Settings().job("texas", "gcn").content if name in names] == names
-    for space in network_spaces().values():
+    for space in NETWORKS.values():
         assert all(start.numbers.keys() <= set(names) for start in space.own)
 
 

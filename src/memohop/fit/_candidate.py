@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time as clock
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol
@@ -53,6 +54,14 @@ class Setting:
 class FittedModel(Protocol):
     """A fitted model, which predicts and can be saved."""
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether it has weights or features for each node of the graph of ``fit``."""
+
+    @property
+    def takes_labels(self) -> bool:
+        """Whether it uses known labels."""
+
     def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
         """Its outputs for some nodes of a graph, given the targets that ``inputs`` holds."""
 
@@ -99,33 +108,45 @@ def kept_bytes(problem: Problem) -> float:
     return 4.0 * max(problem.classes, 1) * int(rows)
 
 
-class Family(Protocol):
-    """A kind of model."""
+@dataclass(frozen=True)
+class Family(ABC):
+    """A kind of model.
+
+    Attributes:
+        id: Its name.
+        memory: The most bytes that the process may hold; by default what is free.
+    """
+
+    id: str
+    memory: int | None = field(default=None, kw_only=True)
 
     @property
-    def id(self) -> str:
-        """Its name."""
-
-    @property
+    @abstractmethod
     def sees_graph(self) -> bool:
         """Whether it uses arcs."""
 
     @property
     def has_memory(self) -> bool:
         """Whether it passes messages through a memory."""
+        return self.id.endswith("+mmp")
 
+    @abstractmethod
     def first(self, problem: Problem) -> list[Setting]:
         """The settings to try first, the most promising first; none if it cannot be fitted."""
 
+    @abstractmethod
     def openers(self, problem: Problem) -> int:
         """How many of these differ so much that a search starts with all of them."""
 
+    @abstractmethod
     def space(self, problem: Problem) -> Space:
         """What the options and numbers of further settings are drawn from."""
 
+    @abstractmethod
     def cost(self, problem: Problem, setting: Setting) -> Cost:
         """What a fit to one split takes at least; its seconds are infinite if there is no RAM."""
 
+    @abstractmethod
     def fit(
         self,
         problem: Problem,

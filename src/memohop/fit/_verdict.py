@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import precision_recall_curve
 
-from memohop.fit._candidate import Candidate, Family, FittedModel, Search
+from memohop.fit._candidate import Candidate, Family, Search
 from memohop.fit._certainty import (
     paired_interval,
     reach,
@@ -40,9 +40,6 @@ from memohop.fit._ensemble import Chosen
 from memohop.fit._model import UNCHANGED
 from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit._record import Answer, FamilyScore, FitRecord, KeptPart, LaterNodes, RarePositives
-from memohop.fit.candidates._linear import Linear
-from memohop.fit.candidates._network import Network
-from memohop.fit.candidates._trees import Trees
 from memohop.training import Enough
 from memohop.training.metrics import Interval
 
@@ -215,7 +212,7 @@ def measure_later(
         for fit in fits:
             look()
             assert fit.part is not None
-            loses = _loses(fit.part, labels=labels)
+            loses = fit.part.has_rows or (labels and fit.part.takes_labels)
             said.append(fit.part.outputs(hidden, test) if loses else fit.test)
         now, then = mean([fit.test for fit in fits]), mean(said)
         if np.array_equal(now, then):
@@ -229,14 +226,6 @@ def measure_later(
         )
     except Enough:
         return None
-
-
-def _loses(part: FittedModel, *, labels: bool) -> bool:
-    """Whether a part has rows for nodes, or, if that counts, uses labels of neighbours."""
-    if isinstance(part, Network):
-        return part.has_rows or (labels and part.takes_labels)
-    assert isinstance(part, Linear | Trees)
-    return part.view.sees in ("rows", "positions") or (labels and part.view.sees == "neighbours")
 
 
 def on_test_nodes(candidate: Candidate) -> Outputs:

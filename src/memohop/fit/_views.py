@@ -198,6 +198,16 @@ class ViewModel(ABC):
 
     view: View
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether its features say who the neighbours of a node are."""
+        return self.view.sees in ("rows", "positions")
+
+    @property
+    def takes_labels(self) -> bool:
+        """Whether its features have the labels of neighbours."""
+        return self.view.sees != "columns"
+
     def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
         """Probabilities of the classes, or the number."""
         return self.of_features(self.view.features(inputs, inputs.y)[rows])

@@ -7,7 +7,7 @@ from made_up_search import SOURCE
 from memohop.fit import Setting
 from memohop.fit.candidates import spaces
 from memohop.fit.candidates._network import NetworkFamily
-from memohop.fit.candidates.spaces import network_spaces
+from memohop.fit.candidates.spaces import NETWORKS
 from study import RESULTS
 from study.cli import main
 from study.runs.tuned import Drawn, Tried, Tuned, TunedCell
@@ -107,13 +107,13 @@ def written(tmp_path, capsys):
 
 def test_the_command_writes_what_fit_begins_with(written, monkeypatch):
     read = msgspec.json.decode(written[0].read_bytes(), type=FirstSettings)
-    assert read == first_settings(results(*CELLS), network_spaces())
+    assert read == first_settings(results(*CELLS), NETWORKS)
     taught = msgspec.json.decode(written[1].read_bytes(), type=list[Setting])
     assert taught == read.every
     monkeypatch.setattr(spaces, "TAUGHT", taught)
     first, openers = (
         NetworkFamily("gcn+mmp").first(tiny_problem()),
-        network_spaces()["gcn+mmp"].openers,
+        NETWORKS["gcn+mmp"].openers,
     )
     assert all(one.options["direction"] == "undirected" for one in first)
     assert first[openers].numbers == {"lr": 0.02, "dropout": 0.2, "lam": 0.0}
@@ -124,7 +124,7 @@ def test_the_command_writes_what_fit_begins_with(written, monkeypatch):
 
 
 def test_those_that_are_committed_are_those_that_the_table_teaches():
-    learned = first_settings(Tuned.load("fair"), network_spaces())
+    learned = first_settings(Tuned.load("fair"), NETWORKS)
     path = RESULTS / "first-settings.json"
     assert msgspec.json.decode(path.read_bytes(), type=FirstSettings) == learned
     assert learned.every == spaces.TAUGHT

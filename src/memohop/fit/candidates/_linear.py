@@ -15,6 +15,7 @@ with half its norm, so half its :math:`C` gives the same solution.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,7 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils.class_weight import compute_sample_weight
 
-from memohop.fit._candidate import Look, Setting
+from memohop.fit._candidate import Look
 from memohop.fit._certainty import stopping
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem, check_width
@@ -78,11 +79,17 @@ class LinearFamily(ViewFamily):
     learner = "linear"
 
     def learn(
-        self, problem: Problem, features: Matrix, setting: Setting, split: int, look: Look
+        self,
+        problem: Problem,
+        view: View,
+        features: Matrix,
+        numbers: Mapping[str, float],
+        split: int,
+        look: Look,
     ) -> Learned:
         """The weights, for features that are first divided by their largest value."""
         train = problem.masks.train[problem.labelled, split]
-        scaler, freedom = MaxAbsScaler(), setting.numbers["freedom"]
+        scaler, freedom = MaxAbsScaler(), numbers["freedom"]
         x, y = scaler.fit_transform(features[train]), problem.y[problem.labelled[train]]
         if problem.classes:
             weight, bias = self._classify(x, y, problem.classes, freedom, look)
@@ -90,16 +97,15 @@ class LinearFamily(ViewFamily):
             model = Ridge(alpha=1 / freedom).fit(x, y)
             weight, bias = model.coef_[None], np.atleast_1d(model.intercept_)
         scaled = np.ascontiguousarray((weight / scaler.scale_).T, np.float32)
-        part = Linear(self.view(problem, setting), scaled, bias.astype(np.float32))
+        part = Linear(view, scaled, bias.astype(np.float32))
         return part, part.of_features
 
+    def bytes_of_feature(self, outputs: int) -> int:
+        """Those of the solver, which holds thirty copies of each weight."""
+        return 30 * 8 * outputs
+
     def _classify(
-        self,
-        x: Matrix,
-        y: NDArray[np.int64],
-        classes: int,
-        freedom: float,
-        look: Look,
+        self, x: Matrix, y: NDArray[np.int64], classes: int, freedom: float, look: Look
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Weights ``[classes, features]`` and biases; ``y`` may lack some of the classes."""
         weight, bias = np.zeros((classes, x.shape[1])), np.full(classes, -_ABSENT)
@@ -122,19 +128,18 @@ def logistic_regression(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Weights ``[classes, features]`` and biases ``[classes]``.
 
-    Args:
-        x: Features, dense or sparse.
-        y: Class numbers, each from 0 on at least once.
-        counts: The weight of each row.
-        freedom: :math:`C`, the inverse of the penalty.
-        look: Called at each step; if it raises ``Enough``, the weights so far count.
+    ``y`` has each class number from 0 on at least once, ``counts`` the weight of each row, and
+    ``freedom`` is :math:`C`. If ``look`` raises ``Enough`` at a step, the weights so far count.
     """
     classes, features = int(y.max()) + 1, x.shape[1]
     penalty = (2 if classes == 2 else 1) / (freedom * counts.sum())
     share, rows, across = (counts / counts.sum())[:, None], np.arange(len(y)), x.T
 
+    def apart(flat: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return flat[:-classes].reshape(classes, features), flat[-classes:]
+
     def loss(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        weight, bias = _apart(flat, classes, features)
+        weight, bias = apart(flat)
         logarithms = log_softmax(np.asarray(x @ weight.T.astype(x.dtype)) + bias, axis=1)
         slope = np.exp(logarithms)
         slope[rows, y] -= 1
@@ -151,11 +156,4 @@ def logistic_regression(
         callback=stopping(look),
         options={"maxiter": _STEPS, "gtol": _FLAT, "ftol": _PRECISE, "maxls": 50},
     )
-    return _apart(solution.x, classes, features)
-
-
-def _apart(
-    flat: NDArray[np.float64], classes: int, features: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Weights and biases from one row of numbers."""
-    return flat[:-classes].reshape(classes, features), flat[-classes:]
+    return apart(solution.x)

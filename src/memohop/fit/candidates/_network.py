@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,12 +13,21 @@ from scipy import sparse
 from torch import Tensor
 
 from memohop.errors import UsageError
-from memohop.fit._candidate import Cost, Fit, Fits, Look, Setting, room_in_ram
+from memohop.fit._candidate import (
+    Cost,
+    Family,
+    Fit,
+    Fits,
+    Look,
+    Setting,
+    kept_bytes,
+    room_in_ram,
+)
 from memohop.fit._neighbourhood import EVERY, Matrix, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit._saved import Saved, Sizes, check_state, checked_options
 from memohop.fit._views import side_by_side
-from memohop.fit.candidates.spaces import network_cost, network_spaces, numbers_of
+from memohop.fit.candidates import spaces
 from memohop.jobs.space import Space
 from memohop.jobs.train import train
 from memohop.networks import MemoryNetwork, NodeModel, build
@@ -28,9 +37,8 @@ from memohop.training.device import TooLittleError, find_device, is_gpu
 from memohop.training.scale import Scale, standardised
 from memohop.training.task import make_inputs
 
-DEGREE = 3.0
-"""The logarithm of degrees is divided by this to match the columns."""
-
+_DEGREE = 3.0  # the logarithm of degrees is divided by this to match the columns
+_FEWEST = 50  # epochs of a network that is worth its time
 _AS_IT_IS = Scale(0.0, 1.0)  # of targets that are not standardised
 _LARGEST = 10_000  # channels or layers of a network
 _MANY = 10_000  # validation nodes, of which the best epoch is hardly luck
@@ -62,6 +70,15 @@ class Network:
         """Probabilities of the classes, or the number."""
         network, data = self.ready(inputs)
         return _in_unit(inputs.passed(network, data), self.standard)[rows]
+
+    @torch.no_grad()
+    def of_network(
+        self, network: NodeModel, inputs: Sequence[Any], targets: NDArray[Any]
+    ) -> Outputs:
+        """The same by a network of these options, given its inputs and the targets it may use."""
+        network.load_state_dict(dict(self.state))
+        _know(network, targets, self.standard)
+        return _in_unit(network(*inputs), self.standard)
 
     def ready(self, inputs: Inputs) -> tuple[NodeModel, Data]:
         """The network with its parameters, and the graph in its input form."""
@@ -106,37 +123,31 @@ class Network:
             raise UsageError(f"the options of {model} do not make a network ({error})") from error
         state = {name: torch.from_numpy(array) for name, array in saved.arrays.items()}
         check_state(network, state)
-        names = ("scale", "spread", "mean")
-        scale, spread, mean = figures = [saved.value(name, float) for name in names]
-        if not (min(scale, spread) > 0 and np.isfinite(figures).all()):
-            listed = ", ".join(map("{}={}".format, names, figures))
-            raise UsageError(f"a network has {listed}")
+        scale, spread, mean = (saved.value(name, float) for name in ("scale", "spread", "mean"))
+        if not (min(scale, spread) > 0 and np.isfinite([scale, spread, mean]).all()):
+            raise UsageError(f"a network has {scale=}, {spread=}, {mean=}")
         return cls(model, options, channels, scale, state, Scale(mean, spread))
 
 
 @dataclass(frozen=True)
-class NetworkFamily:
-    """Networks of one model.
+class NetworkFamily(Family):
+    """Networks of one model, whose id is theirs.
 
     Attributes:
-        id: The id of the model, one of :func:`~memohop.fit.candidates.spaces.network_spaces`.
         rules: Optimiser, class weights and so on.
         epochs: The most epochs of a network.
         patience: Epochs without a better validation score after which it stops.
         seed: Decides initial weights and dropout.
         device: The device to train on.
-        memory: The most bytes that the process may hold.
         in_parts: The number of workers that train it together, each on a block of the graph, which
             fits none of them; None to train it in this process.
     """
 
-    id: str
     rules: Rules = DEFAULT_RULES
     epochs: int = 300
     patience: int | None = 60
     seed: int = 0
     device: str = "cpu"
-    memory: int | None = None
     in_parts: int | None = None
 
     @property
@@ -144,26 +155,26 @@ class NetworkFamily:
         """Whether it uses arcs."""
         return _sees_graph(self.id)
 
-    @property
-    def has_memory(self) -> bool:
-        """Whether it passes messages through a memory."""
-        return self.id.endswith("+mmp")
-
     def first(self, problem: Problem) -> list[Setting]:
-        """Settings of different kinds, and then those that did well in the fair table."""
-        directed, space = problem.neighbourhood.directed, network_spaces()[self.id]
+        """The openers, what the fair table has taught, and the rest."""
+        directed, space = problem.neighbourhood.directed, spaces.NETWORKS[self.id]
         if (space.directed_only and not directed) or not (self.sees_graph or problem.has_columns):
             return []
-        first = space.first(directed=directed)
+        taught = [setting for setting in spaces.TAUGHT if setting.family == self.id]
+        if not directed:
+            own, taught = map(_undirected, (space.own, taught))
+        else:
+            own = list(space.own)
+        first = own[: space.openers] + taught + own[space.openers :]
         return [setting for setting in first if self._can_train(setting.options)]
 
     def openers(self, problem: Problem) -> int:
         """How many of its first settings a search starts with."""
-        return network_spaces()[self.id].openers
+        return spaces.NETWORKS[self.id].openers
 
     def space(self, problem: Problem) -> Space:
         """The options of the model, and the numbers of a member."""
-        choices = {**network_spaces()[self.id].choices, **numbers_of("networks")}
+        choices = {**spaces.NETWORKS[self.id].choices, **spaces.NUMBERS["networks"]}
         without = {"direction": problem.neighbourhood.directed, "lam": self.has_memory}
         return {name: values for name, values in choices.items() if without.get(name, True)}
 
@@ -201,62 +212,58 @@ class NetworkFamily:
         data = as_data(problem, self.id, scale)
         if not problem.classes:
             data, standard = standardised(data)
-        results = self._trained(problem, data, settings, splits, look)
-        sizes = (data.x.shape[1], problem.objective.outputs(data.y), problem.nodes)
         fits: Fits = [{} for _ in settings]
-        sound = [i for i, result in enumerate(results) if result.epochs and not result.diverged]
-        parts = [
-            Network(self.id, options, sizes, scale, results[i].state or {}, standard) for i in sound
+        places = [(of_setting, split) for of_setting in fits for split in splits]
+        members = [
+            Member(split=split, seed=self.seed + split, **setting.numbers)
+            for setting in settings
+            for split in splits
         ]
-        known = [problem.known(splits[i % len(splits)]) for i in sound]
-        for i, part, said in zip(sound, parts, self._said(parts, known, data), strict=True):
-            split, crossed = splits[i % len(splits)], results[i].val_outputs
+        results = self._trained(problem, data, options, members, look)
+        if not results:
+            return fits
+        sizes = (data.x.shape[1], problem.objective.outputs(data.y), problem.nodes)
+        device = find_device("cpu" if self.in_parts else self.device)
+        network = build(self.id, *sizes[:2], num_nodes=sizes[2], **options).to(device).eval()
+        inputs = make_inputs(data, network, device)
+        for (of_setting, split), result in zip(places, results, strict=False):
+            if result.diverged or not result.epochs:
+                continue
+            part = Network(self.id, options, sizes, scale, result.state or {}, standard)
+            said = part.of_network(network, inputs, problem.known(split))
             val = said[problem.masks.val[:, split]]
-            if crossed is not None:
-                val = _in_unit(crossed, standard)
-            fits[i // len(splits)][split] = Fit(val, said[problem.masks.test], part)
+            if result.val_outputs is not None:
+                val = _in_unit(result.val_outputs, standard)
+            of_setting[split] = Fit(val, said[problem.masks.test], part)
         return fits
 
     def _trained(
         self,
         problem: Problem,
         data: Data,
-        settings: Sequence[Setting],
-        splits: Sequence[int],
+        options: Mapping[str, Any],
+        members: Sequence[Member],
         look: Look,
     ) -> list[Result]:
-        """A result for each setting and split, or for the first ones.
+        """A result for each member, or for the first ones.
 
         A network that fills the device is trained by itself, as a population gains nothing then.
         """
-        members = [
-            Member(split=split, seed=self.seed + split, **setting.numbers)
-            for setting in settings
-            for split in splits
-        ]
         on_cpu = not is_gpu(torch.device(self.device))
         fills = on_cpu and self.in_parts is None and problem.nodes >= _LARGE
-        results: list[Result] = []
-        at_once, ended = 1 if fills else len(members), False
-
-        def progress(done: int, total: int) -> None:
-            nonlocal ended
-            try:
-                look()
-            except Enough:
-                ended = True
-                raise
-
+        at_once, results = 1 if fills else len(members), list[Result]()
         rules, few = self.rules, int(problem.masks.val[:, 0].sum()) < _MANY
         if problem.ranks_few:  # the best score of many epochs: the smallest loss says more
             rules = replace(rules, stop="loss", keep="loss")
-        while len(results) < len(members) and not ended:
+        for begin in range(0, len(members), at_once):
             try:
+                if results:
+                    look()
                 results += train(
                     data,
                     self.id,
-                    members[len(results) : len(results) + at_once],
-                    options=settings[0].options,
+                    members[begin : begin + at_once],
+                    options=options,
                     epochs=self.epochs,
                     patience=self.patience,
                     rules=rules,
@@ -265,42 +272,54 @@ class NetworkFamily:
                     keep_models=True,
                     # Otherwise the best epoch would look better than it is.
                     cross_fit=few and not problem.ranks_few,
-                    progress=progress,
+                    progress=lambda done, total: look(),
                     workers=self.in_parts,
                 )
-            except TooLittleError:
-                ended = True
+            except (Enough, TooLittleError):
+                break
         return results
 
-    @torch.no_grad()
-    def _said(
-        self, parts: Sequence[Network], known: Sequence[NDArray[Any]], data: Data
-    ) -> Iterator[Outputs]:
-        """The outputs of networks that differ in their weights and in the targets they may use."""
-        if not parts:
-            return
-        sizes, device = parts[0].sizes, find_device("cpu" if self.in_parts else self.device)
-        network = build(self.id, *sizes[:2], num_nodes=sizes[2], **parts[0].options)
-        inputs = make_inputs(data, network.to(device).eval(), device)
-        for part, targets in zip(parts, known, strict=True):
-            network.load_state_dict(dict(part.state))
-            _know(network, targets, part.standard)
-            yield _in_unit(network(*inputs), part.standard)
+
+def _undirected(settings: Iterable[Setting]) -> list[Setting]:
+    """The same settings where directions do not matter, so that some of them are alike."""
+    changed: list[Setting] = []
+    for setting in settings:
+        if "direction" in setting.options:
+            setting = replace(setting, options={**setting.options, "direction": "undirected"})
+        if setting not in changed:
+            changed.append(setting)
+    return changed
+
+
+def network_cost(problem: Problem, options: Mapping[str, Any], *, sees_graph: bool) -> Cost:
+    r"""What a network takes: the seconds of a few dozen epochs on a CPU, and its RAM.
+
+    Both are guessed. An epoch (a training step and an evaluation) of :math:`L` layers of width
+    :math:`D` takes about :math:`L D (5 |E| + 30 N)` nanoseconds of one thread, or :math:`10 L D N`
+    if it does not see the graph, and holds about :math:`40 L D N` bytes of activations; a graph
+    takes about 200 bytes and a microsecond for each of its :math:`|E|` arcs. These figures were
+    measured on 100,000 nodes with 2,000,000 arcs and are good to a factor of two. With :math:`C`
+    classes, logits and what is derived from them take about :math:`32 C N` bytes more.
+    """
+    hops, nodes, arcs = options.get("hops", 0), problem.nodes, problem.arcs.shape[1] * sees_graph
+    # Each map of fsgnn takes its steps by itself, on two graphs.
+    layers = hops * (hops + 1) if hops else options.get("num_layers", 1)
+    channels, graphs = layers * options.get("hidden_channels", 1), 2 if hops else 1
+    epoch = channels * (5e-9 * arcs + (3e-8 if sees_graph else 1e-8) * nodes)
+    held = 200 * graphs * arcs + (40 * channels + 32 * problem.classes) * nodes
+    seconds = 1e-6 * graphs * arcs + _FEWEST * epoch / torch.get_num_threads()
+    return Cost(seconds, held + kept_bytes(problem))
 
 
 def as_data(inputs: Inputs, model: str, scale: float) -> Data:
     """The graph in the form that the trainer takes.
 
-    A model that uses the graph gets the logarithm of each node's degree as well as its columns.
-
-    Args:
-        inputs: The graph.
-        model: The id of the model.
-        scale: The number by which features are divided.
+    A model that uses the graph gets the logarithm of each node's degree as well as its columns,
+    which are divided by ``scale``.
     """
     x = inputs.x / np.float32(scale)
     if _sees_graph(model):
-        x = side_by_side([x, inputs.neighbourhood.degrees()[0] / DEGREE])
+        x = side_by_side([x, inputs.neighbourhood.degrees()[0] / _DEGREE])
     data = Data(
         x=x if sparse.issparse(x) else torch.from_numpy(np.ascontiguousarray(x)),
         y=torch.from_numpy(inputs.y),

@@ -23,7 +23,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from memohop.data.splits import Mask
 from memohop.errors import UsageError
-from memohop.fit._candidate import Look, Setting
+from memohop.fit._candidate import Look
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem, check_width
 from memohop.fit._saved import Saved, Sizes, as_array
@@ -37,11 +37,6 @@ _WHOLE = ("num_leaves", "min_data_in_leaf")
 
 END = "end of trees\n"
 
-_OBJECTIVES = {
-    "regression": "regression",
-    "binary": "binary sigmoid:1",
-    "multiclass": "multiclass num_class:{}",
-}
 _ARRAYS: dict[str, Callable[[str], Any]] = {
     "split_feature": int,
     "threshold": float,
@@ -96,7 +91,7 @@ class Trees(ViewModel):
     @classmethod
     def from_saved(cls, saved: Saved, view: View, sizes: Sizes) -> Trees:
         """The model that was saved."""
-        text, features = safe_trees(saved.text("text"), _goal(sizes.classes))
+        text, features = safe_trees(saved.text("text"), sizes.classes)
         check_width(view, features, sizes)
         return cls(view, text)
 
@@ -111,7 +106,13 @@ class TreeFamily(ViewFamily):
     learner = "lightgbm"
 
     def learn(
-        self, problem: Problem, features: Matrix, setting: Setting, split: int, look: Look
+        self,
+        problem: Problem,
+        view: View,
+        features: Matrix,
+        numbers: Mapping[str, float],
+        split: int,
+        look: Look,
     ) -> Learned:
         """Add trees until the validation loss has not fallen for a while."""
         features = _taken(features)
@@ -123,11 +124,12 @@ class TreeFamily(ViewFamily):
             return lightgbm.Dataset(features[rows], y, weight=weight, reference=reference)
 
         data = chosen(problem.masks.train)
-        whole = {name: int(setting.numbers[name]) for name in _WHOLE}
+        objective, at_once = _goal(problem.classes)
         parameters = {
-            **_goal(problem.classes),
-            **setting.numbers,
-            **whole,
+            "objective": objective,
+            "num_class": at_once,
+            **numbers,
+            **{name: int(numbers[name]) for name in _WHOLE},
             "bagging_fraction": 0.8,
             "bagging_freq": 1,
             "seed": split,
@@ -141,14 +143,15 @@ class TreeFamily(ViewFamily):
             data,
             num_boost_round=_ROUNDS,
             valid_sets=[chosen(problem.masks.val, data)],
-            callbacks=[
-                lightgbm.early_stopping(_PATIENCE, verbose=False),
-                partial(_ask, look),
-            ],
+            callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False), partial(_ask, look)],
             keep_training_booster=True,  # otherwise it is written and read again, which takes long
         )
-        part = Trees(self.view(problem, setting), booster.model_to_string())
+        part = Trees(view, booster.model_to_string())
         return part, partial(_outputs, booster, classes=problem.classes)
+
+    def bytes_of_feature(self, outputs: int) -> int:
+        """Those of its histograms: 255 bins, for some leaves."""
+        return 255 * 16 * 15
 
 
 def _ask(look: Look, environment: lightgbm.callback.CallbackEnv) -> None:
@@ -166,12 +169,10 @@ def _threads(rows: int) -> int:
     return 1 if rows < SMALL else torch.get_num_threads()
 
 
-def _goal(classes: int) -> dict[str, Any]:
-    if classes == 0:
-        return {"objective": "regression", "metric": "l2"}
-    if classes == 2:
-        return {"objective": "binary", "metric": "binary_logloss"}
-    return {"objective": "multiclass", "metric": "multi_logloss", "num_class": classes}
+def _goal(classes: int) -> tuple[str, int]:
+    """The objective, and how many trees are added at once."""
+    objective = {0: "regression", 2: "binary"}.get(classes, "multiclass")
+    return objective, classes if classes > 2 else 1
 
 
 def _outputs(booster: lightgbm.Booster, features: Matrix, classes: int) -> Outputs:
@@ -187,21 +188,17 @@ def _taken(features: Matrix) -> Matrix:
     return sparse.csr_matrix(features) if sparse.issparse(features) else features
 
 
-def safe_trees(text: str, goal: Mapping[str, Any]) -> tuple[str, int]:
+def safe_trees(text: str, classes: int) -> tuple[str, int]:
     """Trees as LightGBM spells them, however they were spelled, and their number of features.
 
-    A ``UsageError`` if they are unsafe for LightGBM.
-
-    Args:
-        text: The trees.
-        goal: ``objective`` and, for more than two classes, ``num_class``.
+    A ``UsageError`` if they are unsafe for LightGBM, or for another number of classes.
     """
     header, *trees = text.partition(END)[0].split("Tree=")
-    told, outputs = _lines(header), goal.get("num_class", 1)
+    told, (objective, outputs) = _lines(header), _goal(classes)
+    objective += {"binary": " sigmoid:1", "multiclass": f" num_class:{outputs}"}.get(objective, "")
     features = len(told.get("feature_names", "").split())
     if END not in text or told.get("version") != "v4" or not (features and trees):
         raise UsageError("these are not trees that this version can read")
-    objective = _OBJECTIVES[goal["objective"]].format(outputs)
     if told.get("objective") != objective:
         raise UsageError(f"the trees are for {told.get('objective')}")
     if len(trees) % outputs:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event, Lock
@@ -12,11 +12,11 @@ from typing import ClassVar
 import torch
 from scipy import sparse
 
-from memohop.fit._candidate import Cost, Fit, Fits, Look, Setting, kept_bytes
+from memohop.fit._candidate import Cost, Family, Fit, Fits, Look, Setting, kept_bytes
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem
 from memohop.fit._views import Sees, View, ViewModel
-from memohop.fit.candidates.spaces import first_numbers, numbers_of
+from memohop.fit.candidates.spaces import FIRST_NUMBERS, NUMBERS
 from memohop.jobs.space import Space
 from memohop.training import Enough
 
@@ -26,29 +26,22 @@ SMALL = 10_000
 # Bytes of RAM, beside the features.
 _PER_LINK = 150  # of the matrices of neighbours, and again of a model's files
 _PER_LOGIT = 32
-_PER_WEIGHT = 30 * 8  # the solver holds thirty copies of each
-_PER_HISTOGRAM = 255 * 16 * 15  # of a feature: 255 bins, for some leaves
 
 Learned = tuple[ViewModel, Callable[[Matrix], Outputs]]
 """A model, and its outputs for features."""
 
 
 @dataclass(frozen=True)
-class ViewFamily(ABC):
+class ViewFamily(Family):
     """Models with the same features.
 
     Attributes:
-        id: Its name.
         sees: The features that the models use.
         balanced: Whether classes, rather than nodes, have equal weight.
-        memory: The most bytes that the process may hold; by default what is free.
     """
 
-    id: str
     sees: Sees
     balanced: bool = False
-    has_memory: bool = False
-    memory: int | None = None
     learner: ClassVar[str]
     """What learns from the features: its settings are in ``spaces.toml``."""
 
@@ -64,7 +57,7 @@ class ViewFamily(ABC):
         ways = self._ways(problem)
         return [
             Setting(self.id, way, numbers)
-            for numbers in first_numbers(self.learner)
+            for numbers in FIRST_NUMBERS[self.learner]
             for way in ways
         ]
 
@@ -75,7 +68,7 @@ class ViewFamily(ABC):
     def space(self, problem: Problem) -> Space:
         """The numbers, and the way to make the features if there is a choice."""
         ways = self._ways(problem)
-        return {**({"means": [*ways]} if len(ways) > 1 else {}), **numbers_of(self.learner)}
+        return {**({"means": [*ways]} if len(ways) > 1 else {}), **NUMBERS[self.learner]}
 
     def _ways(self, problem: Problem) -> list[dict[str, bool | int | float | str]]:
         """The options: which columns have means over the neighbours, if that is a choice."""
@@ -102,8 +95,7 @@ class ViewFamily(ABC):
             held += 8 * (outputs + 1) * (2 * problem.nodes + (3 + 5 * ways) * rows)
             held += 3 * 4 * shares * rows
             width = 3 * width + shares
-        learning = {"linear": _PER_WEIGHT * outputs, "lightgbm": _PER_HISTOGRAM}[self.learner]
-        held += learning * width + _PER_LOGIT * outputs * rows
+        held += self.bytes_of_feature(outputs) * width + _PER_LOGIT * outputs * rows
         return Cost(0.0, held + kept_bytes(problem)).within(self.memory)
 
     def fit(
@@ -129,14 +121,14 @@ class ViewFamily(ABC):
 
         def fit_on(split: int) -> None:
             with one_at_a_time:  # what all splits have in common is made once
+                view = self.view(problem, settings[0])
                 features = problem.features(self.sees, split, **settings[0].options)
-            val, test = (
-                mask[problem.labelled] for mask in (problem.masks.val[:, split], problem.masks.test)
-            )
+            masks = problem.masks.val[:, split], problem.masks.test
+            val, test = (mask[problem.labelled] for mask in masks)
             for of_setting, setting in zip(fits, settings, strict=True):
                 if any(fits):
                     ask()
-                part, say = self.learn(problem, features, setting, split, ask)
+                part, say = self.learn(problem, view, features, setting.numbers, split, ask)
                 of_setting[split] = Fit(say(features[val]), say(features[test]), part)
 
         with ThreadPoolExecutor(splits_at_once(problem)) as pool:
@@ -151,17 +143,19 @@ class ViewFamily(ABC):
 
     @abstractmethod
     def learn(
-        self, problem: Problem, features: Matrix, setting: Setting, split: int, look: Look
+        self,
+        problem: Problem,
+        view: View,
+        features: Matrix,
+        numbers: Mapping[str, float],
+        split: int,
+        look: Look,
     ) -> Learned:
-        """Fit one setting to the training nodes of a split.
+        """Learn from the training nodes of a split, given the features of all labelled nodes."""
 
-        Args:
-            problem: The problem to fit it on.
-            features: The features of the labelled nodes.
-            setting: The setting.
-            split: The split.
-            look: Called now and then.
-        """
+    @abstractmethod
+    def bytes_of_feature(self, outputs: int) -> int:
+        """The bytes of RAM that learning takes for each feature."""
 
 
 def splits_at_once(problem: Problem) -> int:

@@ -11,34 +11,29 @@ from memohop.fit._problem import Problem
 from memohop.fit.candidates._linear import LinearFamily
 from memohop.fit.candidates._network import NetworkFamily
 from memohop.fit.candidates._trees import TreeFamily
-from memohop.fit.candidates.spaces import network_spaces
+from memohop.fit.candidates.spaces import NETWORKS
 from memohop.ram import in_units
 from memohop.training import Rules
 from memohop.training.device import resident_bytes
 
-_VIEWS: dict[str, LinearFamily | TreeFamily] = {
-    "linear": LinearFamily("linear", "columns"),
-    "lightgbm": TreeFamily("lightgbm", "columns"),
-    "linear+neighbours": LinearFamily("linear+neighbours", "neighbours"),
-    "linear+rows": LinearFamily("linear+rows", "rows"),
-    "lightgbm+neighbours": TreeFamily("lightgbm+neighbours", "neighbours"),
-    "lightgbm+positions": TreeFamily("lightgbm+positions", "positions"),
-}
+_OF_VIEWS = (
+    LinearFamily("linear", "columns"),
+    TreeFamily("lightgbm", "columns"),
+    LinearFamily("linear+neighbours", "neighbours"),
+    LinearFamily("linear+rows", "rows"),
+    TreeFamily("lightgbm+neighbours", "neighbours"),
+    TreeFamily("lightgbm+positions", "positions"),
+)
 _MANY = 100  # classes that take most of the RAM
 
 
 def names() -> tuple[str, ...]:
     """All kinds."""
-    return (*_VIEWS, *network_spaces())
+    return (*(kind.id for kind in _OF_VIEWS), *NETWORKS)
 
 
 def families(
-    some: Iterable[str] | None,
-    *,
-    rules: Rules,
-    seed: int,
-    device: str,
-    memory: int | None,
+    some: Iterable[str] | None, *, rules: Rules, seed: int, device: str, memory: int | None
 ) -> list[Family]:
     """The kinds of model that a search chooses from.
 
@@ -49,28 +44,20 @@ def families(
         device: The device to train on.
         memory: The most bytes that the process may hold.
     """
-    known = names()
-    wanted = known if some is None else tuple(some)
-    for name in wanted:
-        if name not in known:
-            raise unknown_name("model", name, known)
-    return [
-        replace(_VIEWS[name], balanced=rules.class_weight == "balanced", memory=memory)
-        if name in _VIEWS
-        else NetworkFamily(name, rules=rules, seed=seed, device=device, memory=memory)
-        for name in known
-        if name in wanted
+    balanced = rules.class_weight == "balanced"
+    kinds: list[Family] = [
+        *(replace(kind, balanced=balanced, memory=memory) for kind in _OF_VIEWS),
+        *(NetworkFamily(name, rules, seed=seed, device=device, memory=memory) for name in NETWORKS),
     ]
+    wanted = names() if some is None else tuple(some)
+    for name in wanted:
+        if name not in names():
+            raise unknown_name("model", name, names())
+    return [kind for kind in kinds if kind.id in wanted]
 
 
 def check_applicable(kinds: Sequence[Family], problem: Problem, memory: int | None = None) -> None:
-    """Raise a ``UsageError`` if none of the kinds can be fitted to a graph, or fits in the RAM.
-
-    Args:
-        kinds: The kinds of model.
-        problem: The problem.
-        memory: The most bytes that the process may hold; by default what is free.
-    """
+    """Raise a ``UsageError`` if none of the kinds can be fitted to a graph, or fits in the RAM."""
     firsts = [(kind, first) for kind in kinds for first in kind.first(problem)[:1]]
     if not firsts:
         names = ", ".join(kind.id for kind in kinds)
@@ -79,11 +66,8 @@ def check_applicable(kinds: Sequence[Family], problem: Problem, memory: int | No
             "columns need columns that are not constant, and models of directions need arcs with "
             "a direction; choose others, or all with models=None"
         )
-    least, room = (
-        min(kind.cost(problem, first).bytes for kind, first in firsts),
-        room_in_ram(memory),
-    )
-    if least <= room:
+    least = min(kind.cost(problem, first).bytes for kind, first in firsts)
+    if least <= (room := room_in_ram(memory)):
         return
     held, classes = resident_bytes(), f" and {problem.classes} classes" * bool(problem.classes)
     limit = f"memory={in_units(memory)}" if memory is not None else f"{in_units(room)} of free RAM"
