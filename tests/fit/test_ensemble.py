@@ -42,10 +42,8 @@ def problem():
 
 @pytest.fixture
 def chosen(problem):
-    return Chosen(
-        (candidate(problem, "a", problem.y >= 0), candidate(problem, "b", problem.y >= 0)),
-        np.array([0.25, 0.75]),
-    )
+    a, b = (candidate(problem, name, problem.y >= 0) for name in "ab")
+    return Chosen({a: 0.25, b: 0.75})
 
 
 def test_candidates_that_err_on_other_nodes_are_mixed(problem):
@@ -122,17 +120,17 @@ def test_weights_below_the_limit_are_dropped(problem, monkeypatch):
     weights = np.array([0.70, 0.26, 0.04])
     monkeypatch.setattr(ensemble, "choose_weights", lambda *args: weights)
     found = choose(problem, Search(three, [0, 1]))
-    assert [one.setting.family for one in found.candidates] == ["a", "b"]
-    assert found.weights == pytest.approx([0.70 / 0.96, 0.26 / 0.96])
+    assert [one.setting.family for one in found.weights] == ["a", "b"]
+    assert [*found.weights.values()] == pytest.approx([0.70 / 0.96, 0.26 / 0.96])
 
 
 def test_one_candidate_where_one_is_wanted(problem):
     order = np.cumsum(problem.masks.val.any(axis=1))  # so that each errs on as many of them
     three = [candidate(problem, "abc"[part], order % 3 != part) for part in range(3)]
     search = Search(three, [0, 1])
-    assert len(choose(problem, search).candidates) == 3
+    assert len(choose(problem, search).weights) == 3
     alone = choose(problem, search, single=True)
-    assert len(alone.candidates) == 1
+    assert len(alone.weights) == 1
     assert alone.val(problem, [0, 1]) == pytest.approx(search.complete()[0].mean([0, 1]))
 
 
@@ -141,7 +139,7 @@ def test_a_candidate_whose_models_were_forgotten_is_not_chosen(problem):
     best.fits = {split: replace(fit, part=None) for split, fit in best.fits.items()}
     other = candidate(problem, "other", np.arange(problem.nodes) % 4 > 0)
     found = choose(problem, Search([best, other], [0, 1]))
-    assert [one.setting.family for one in found.candidates] == ["other"]
+    assert [one.setting.family for one in found.weights] == ["other"]
 
 
 def test_probabilities_are_calibrated_on_validation(problem):
@@ -193,7 +191,7 @@ def test_what_was_chosen_is_fitted_to_every_label(seconds, problem, chosen):
 def test_a_fit_that_falls_short_is_not_used(problem, chosen):
     kept = fit_to_all(problem, {"a": Refits(1.0), "b": Refits(0.3)}, chosen, seconds=60)
     short, good = kept.components
-    assert short.models == tuple(fit.part for fit in chosen.candidates[1].fits.values())
+    assert short.models == tuple(fit.part for fit in [*chosen.weights][1].fits.values())
     assert np.allclose(good.models[0].outputs(problem).max(axis=1), 0.9)
 
 
@@ -202,7 +200,7 @@ def test_a_fit_falls_short_only_on_nodes_that_validated_in_the_search():
     y, nodes = np.arange(60) % 2, np.arange(60)
     own = OwnSplit((nodes >= 20) & (nodes < 50), nodes < 20, nodes >= 50)
     problem = tiny_problem(y=y, masks=make_masks(y, splits=4, seed=0, own=own))
-    chosen = Chosen((candidate(problem, "a", problem.y >= 0),), np.ones(1))
+    chosen = Chosen({candidate(problem, "a", problem.y >= 0): 1.0})
     for right_until, used in ((20, True), (10, False)):
         kept = fit_to_all(problem, {"a": Refits(right_until / 60)}, chosen, seconds=60)
         assert len(kept.components[0].models) == (4 if used else 1)
@@ -219,7 +217,7 @@ def test_a_fit_with_outputs_that_are_no_numbers_is_not_used(problem, chosen):
 
 
 def test_without_time_the_models_of_the_search_stay(problem, chosen):
-    for one in chosen.candidates:
+    for one in chosen.weights:
         one.seconds = 1.0
     for seconds, splits in ((1.5, [0]), (0, [])):
         kinds = {"a": Refits(1.0), "b": Refits(1.0)}
@@ -236,7 +234,7 @@ def test_time_that_is_short_is_shared(problem):
     """
     parts = [candidate(problem, name, problem.y >= 0, seconds=1.0) for name in "ab"]
     kinds = {"a": Refits(1.0), "b": Refits(1.0)}
-    fit_to_all(problem, kinds, Chosen(tuple(parts), np.array([0.25, 0.75])), seconds=3.6)
+    fit_to_all(problem, kinds, Chosen(dict(zip(parts, (0.25, 0.75), strict=True))), seconds=3.6)
     assert kinds["b"].splits == [0]
     assert kinds["a"].splits == [1, 0]  # as the first took no time
 

@@ -38,7 +38,7 @@ def record(problem, *outputs, calibration=UNCHANGED, classes=("no", "yes")):
         for name, said in zip(KINDS, outputs, strict=False)
     ]
     best = Search(candidates, [0, 1], "time", 9.0).complete()[0]
-    chosen = Chosen((best,), np.array([1.0]), calibration)
+    chosen = Chosen({best: 1.0}, calibration)
     return made(problem, candidates, chosen, classes)
 
 
@@ -200,7 +200,7 @@ class TestWhyTheRowOfWhatWasKeptHasAnotherScore:
         ]
         several[1].setting = replace(several[1].setting, numbers={"freedom": 2.0})
         for kept, told in ((several[:1], False), (several[1:], True), (several, True)):
-            chosen = Chosen(tuple(kept), np.full(len(kept), 1 / len(kept)))
+            chosen = Chosen(dict.fromkeys(kept, 1 / len(kept)))
             legend = made(problem, several, chosen).legend()
             assert ("the row of linear is its best setting" in legend) is told
 

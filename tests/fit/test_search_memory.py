@@ -81,7 +81,7 @@ def test_what_is_chosen_has_models_whichever_splits_decide(good, monkeypatch):
     for seed in range(5):
         found = search(problem, kinds, time=None, trials=6, seed=seed)
         assert found.complete()[0].models
-        assert all(one.models for one in choose(problem, found).candidates)
+        assert all(one.models for one in choose(problem, found).weights)
 
 
 @pytest.fixture

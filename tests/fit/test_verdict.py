@@ -149,8 +149,7 @@ def test_hidden_rows_of_a_linear_model():
 
 
 def chosen(*candidates):
-    weights = np.full(len(candidates), 1 / len(candidates))
-    return Chosen(tuple(candidates), weights)
+    return Chosen(dict.fromkeys(candidates, 1 / len(candidates)))
 
 
 def test_costs_are_differences_of_scores_on_the_test_nodes():

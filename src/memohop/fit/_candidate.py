@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time as clock
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol
@@ -232,15 +233,14 @@ class Search:
         no candidate of theirs has them all, it is the one that lacks the fewest, unless it failed
         on one.
         """
-        kinds = [(tried, families[tried.setting.family]) for tried in self.ranked if tried.scores]
-        columns = [tried for tried, kind in kinds if not kind.sees_graph]
-        memory = [tried for tried, kind in kinds if kind.has_memory]
+        kinds = [(families[tried.setting.family], tried) for tried in self.ranked if tried.scores]
+        memory = [tried for kind, tried in kinds if kind.has_memory]
+        columns = [tried for kind, tried in kinds if not kind.sees_graph]
         needed = []
         for group in (memory, columns):
-            lacking = [[s for s in self.splits if s not in tried.scores] for tried in group]
-            if all(lacking):
-                pairs = zip(group, lacking, strict=True)
-                hopeful = [(tried, own) for tried, own in pairs if tried.unfinished.isdisjoint(own)]
+            lacking = [(tried, sorted({*self.splits} - tried.scores.keys())) for tried in group]
+            if all(lacks for _, lacks in lacking):
+                hopeful = [pair for pair in lacking if pair[0].unfinished.isdisjoint(pair[1])]
                 needed += sorted(hopeful, key=lambda pair: len(pair[1]))[:1]
         return needed
 
@@ -294,12 +294,7 @@ def variations(
 ) -> list[Setting]:
     """Settings near a good one: at most one choice of the structure changed, and numbers close by.
 
-    Args:
-        family: The kind of model.
-        problem: The problem to fit them on.
-        best: The good one.
-        count: How many; all have the same options.
-        generator: Decides.
+    All of them have the same options.
     """
     space = family.space(problem)
     choices = {name: space[name] for name in space if name not in best.numbers}
@@ -317,25 +312,17 @@ def best_few(ranked: Sequence[Candidate]) -> list[Candidate]:
     """The candidates for an ensemble, the best first: the best of every kind before more of one.
 
     Variations of one candidate err alike, and a mean of them gains little.
-
-    Args:
-        ranked: All candidates, the best first.
     """
-    of_kind: dict[str, int] = {}
-    first: list[Candidate] = []
-    rest: list[Candidate] = []
+    seen: Counter[str] = Counter()
+    parts: tuple[list[Candidate], list[Candidate]] = [], []
     for tried in ranked:
-        of_kind[tried.setting.family] = of_kind.get(tried.setting.family, 0) + 1
-        (first if of_kind[tried.setting.family] <= _ALIKE else rest).append(tried)
-    return sorted((first + rest)[:_KEPT], key=ranked.index)
+        parts[seen[tried.setting.family] >= _ALIKE].append(tried)
+        seen[tried.setting.family] += 1
+    return sorted([*parts[0], *parts[1]][:_KEPT], key=ranked.index)
 
 
 def best_of_kinds(ranked: Iterable[Candidate]) -> dict[str, Candidate]:
-    """The best candidate of each kind, the best kind first.
-
-    Args:
-        ranked: All candidates, the best first.
-    """
+    """The best candidate of each kind, the best kind first."""
     best: dict[str, Candidate] = {}
     for tried in ranked:
         best.setdefault(tried.setting.family, tried)

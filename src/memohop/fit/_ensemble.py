@@ -20,20 +20,14 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memohop.data.splits import Mask
-from memohop.fit._candidate import (
-    Candidate,
-    Family,
-    Look,
-    Search,
-    SearchProgress,
-    best_few,
-)
+from memohop.fit._candidate import Candidate, Family, Look, Search, SearchProgress, best_few
 from memohop.fit._certainty import fit_calibration, paired_interval
 from memohop.fit._model import UNCHANGED, Calibration, Component, Ensemble
 from memohop.fit._problem import Outputs, Problem
@@ -56,10 +50,7 @@ def choose_weights(
 ) -> NDArray[np.float64]:
     """The weights of candidates in the ensemble, ``[candidates]``, which sum to 1.
 
-    Args:
-        problem: The problem that they were fitted on.
-        candidates: The best first; all of them were fitted on these splits.
-        splits: The splits to validate on, with equal weight.
+    The best one comes first, and each of the splits, on which all were fitted, counts alike.
     """
     by_score = not problem.classes or problem.classes_count_alike
     masks = [problem.masks.val[:, split] for split in splits]
@@ -123,13 +114,11 @@ class Chosen:
     """The choice by validation.
 
     Attributes:
-        candidates: One or several.
-        weights: Their weights, which sum to 1.
+        weights: Those of the candidates, which sum to 1.
         calibration: Of the probabilities of their mean.
     """
 
-    candidates: tuple[Candidate, ...]
-    weights: NDArray[np.float64]
+    weights: Mapping[Candidate, np.float64]
     calibration: Calibration = UNCHANGED
 
     def val(self, problem: Problem, splits: Sequence[int]) -> float:
@@ -150,9 +139,8 @@ class Chosen:
         return np.mean([self._said(split, "test") for split in splits], axis=0)
 
     def _said(self, split: int, part: str) -> Outputs:
-        weighted = zip(self.candidates, self.weights, strict=True)
-        said = sum(weight * getattr(tried.fits[split], part) for tried, weight in weighted)
-        return self.calibration.of(np.asarray(said))
+        weighted = [w * getattr(tried.fits[split], part) for tried, w in self.weights.items()]
+        return self.calibration.of(np.asarray(sum(weighted)))
 
 
 def choose(
@@ -166,23 +154,16 @@ def choose(
     """An ensemble of the best candidates by mean validation score, or the best one alone.
 
     Only candidates whose models are at hand can be chosen: there may be no time to fit them again.
-
-    Args:
-        problem: The problem that the candidates were fitted on.
-        search: The search.
-        single: Whether to choose a single candidate.
-        balanced: Whether the classes had equal weight in training. As if they have it in the
-            score, they are not shifted then: that would undo it.
-        look: Called now and then; if it raises ``Enough``, probabilities are calibrated roughly.
+    If classes had equal weight in training (``balanced``), or have it in the score, they are not
+    shifted: that would undo it. If ``look`` raises ``Enough``, probabilities are calibrated
+    roughly.
     """
     ready = [tried for tried in search.complete() if len(tried.models) == len(tried.fits)]
     considered = ready[:1] if single else best_few(ready)
     weights = choose_weights(problem, considered, search.splits)
-    weights = np.where(weights < _LEAST, 0, weights)
-    kept = np.flatnonzero(weights)
-    candidates = tuple(considered[index] for index in kept)
+    kept = np.flatnonzero(weights >= _LEAST)
     weights = weights[kept] / weights[kept].sum()
-    plain = Chosen(candidates, weights)
+    plain = Chosen(dict(zip([considered[index] for index in kept], weights, strict=True)))
     if not problem.classes:
         return plain
     said, y = plain.of_validation(problem, search.splits)
@@ -205,19 +186,11 @@ def fit_to_all(
     and goes on where the one before it ended: a split trains on some of the labels, and all of them
     together on every label. If time is too short even for one model, or Ctrl-C ends it, the models
     of the search stay, which have learned from fewer labels.
-
-    Args:
-        problem: The problem of the search.
-        families: The kinds of model, by id.
-        chosen: The choice by validation.
-        seconds: Time for all of it.
-        progress: Called now and then.
-        workers: Who fits them; by default this process.
     """
     ending, end = problem.for_the_end(), clock.monotonic() + FITTING * seconds
-    order = [chosen.candidates[index] for index in np.argsort(-chosen.weights, kind="stable")]
+    order = sorted(chosen.weights, key=lambda tried: -chosen.weights[tried])
     models = {tried: tried.models for tried in order}
-    doing, turn = "", 0
+    doing, turns = "", cycle(range(ending.splits))
 
     def look() -> None:
         progress(1.0, f"{doing}, every label")
@@ -229,15 +202,14 @@ def fit_to_all(
                 needed = sum(later.seconds for later in order[place:])
                 afforded = max(left / max(needed, 1e-9), tried.seconds < left)
                 count = int(np.clip(afforded, 0, ending.splits))
-                splits = [(turn + number) % ending.splits for number in range(count)]
-                turn += count
+                splits = [*islice(turns, count)]
                 each = 1 if workers is not None else max(count, 1)
-                jobs = [
+                jobs = (
                     FitJob(doing, [tried.setting], splits[first : first + each], left)
                     for first in range(0, count, each)
-                ]
+                )
                 again = Candidate(tried.setting)
-                for _, answer in execute(iter(jobs)):
+                for _, answer in execute(jobs):
                     if not isinstance(answer, Lost):
                         again.fits |= answer[0][0]
                 again.fits = dict(sorted(again.fits.items()))
@@ -245,8 +217,10 @@ def fit_to_all(
                     models[tried] = again.models
     except KeyboardInterrupt:
         pass  # what has not been fitted keeps the models of the search
-    weights = dict(zip(chosen.candidates, chosen.weights.tolist(), strict=True))
-    components = [Component(tried.setting, weights[tried], tuple(models[tried])) for tried in order]
+    components = (
+        Component(tried.setting, float(chosen.weights[tried]), tuple(models[tried]))
+        for tried in order
+    )
     return Ensemble(tuple(components), chosen.calibration)
 
 
@@ -256,12 +230,6 @@ def _is_as_good(problem: Problem, candidate: Candidate, ending: Problem, again: 
     They might be, if time ran out or a network diverged. Both are scored on the same nodes, those
     that validated both: the candidate was chosen for its score on some, which is luck in part, and
     a mean over others may well be lower.
-
-    Args:
-        problem: The problem of the search.
-        candidate: A candidate with its fits in the search.
-        ending: The problem of the kept models.
-        again: The same with its fits to that.
     """
     outputs = [outputs for fit in again.fits.values() for outputs in (fit.val, fit.test)]
     if not outputs or not all(np.isfinite(each).all() for each in outputs):

@@ -70,17 +70,11 @@ def search(
     progress: SearchProgress = lambda share, doing: None,
     workers: Workers | None = None,
 ) -> Search:
-    """Try settings of all kinds of model.
+    """Try settings of all kinds of model, here or by workers.
 
-    Args:
-        problem: The problem to fit them on.
-        families: The kinds.
-        time: Seconds for the search and the final fits of the chosen; None for no limit.
-        trials: The most settings of each kind; None for no limit. With it, a search is the same
-            however long its fits take, as long as the time is not up.
-        seed: Decides the variations.
-        progress: Called now and then.
-        workers: Who fits them; by default this process.
+    ``time`` is seconds for the search and the final fits of the chosen, ``trials`` the most
+    settings of each kind; None is no limit. With ``trials``, a search is the same however long its
+    fits take, as long as the time is not up.
     """
     at_once = 1 if workers is None else workers.count
     running = Portfolio(
@@ -127,16 +121,14 @@ class Portfolio:
     """A search that may be asked for jobs, and told what came of them.
 
     Attributes:
-        problem: The problem to fit candidates on.
         families: The kinds, by id.
         limit: Seconds.
         trials: The most settings of each kind; None for no limit.
-        generator: Decides the variations.
         at_once: How many jobs are done at the same time.
         threads: Adapted to the load of the machine before each job, if given.
-        search: What was tried.
         out: What is being fitted.
         best_score: The best mean score so far.
+        lost: Why a job had no answer.
     """
 
     problem: Problem
@@ -338,15 +330,12 @@ class Portfolio:
         if not names or left <= 0:
             return None
         odds = _FALLING ** np.arange(len(names))
-        odds /= [1 + self._tried_after(best[name]) / _IN_VAIN for name in names]
+        for place, name in enumerate(names):
+            own = self._of_kind(name)
+            odds[place] /= 1 + (len(own) - 1 - own.index(best[name])) / _IN_VAIN
         if self.trials is None:
             odds /= [max(self._usual_seconds(name), 1) for name in names]
         return str(self.generator.choice(names, p=odds / odds.sum()))
-
-    def _tried_after(self, best: Candidate) -> int:
-        """How many settings of a kind were tried after its best one."""
-        own = self._of_kind(best.setting.family)
-        return len(own) - 1 - own.index(best)
 
     def _usual_seconds(self, name: str) -> float:
         """The mean time of a kind's fits on one split: some options cost far more than the best."""
@@ -360,8 +349,6 @@ class Portfolio:
         job = FitJob(settings[0].family, settings, splits, min(seconds, max(self.left(), 0)))
         self.out[job] = group
         return job
-
-    # What there is
 
     def count(self, name: str) -> int:
         """How many settings of a kind were tried, or are being tried."""

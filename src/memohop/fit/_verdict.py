@@ -87,7 +87,7 @@ def make_record(
         families=tuple(_family_scores(problem, families, search, said)),
         kept=tuple(
             KeptPart(**vars(candidate.setting), weight=float(weight))
-            for candidate, weight in zip(chosen.candidates, chosen.weights, strict=True)
+            for candidate, weight in chosen.weights.items()
         ),
         val=chosen.val(problem, splits),
         test=problem.score(said, test),
@@ -192,19 +192,15 @@ def measure_later(
 ) -> LaterNodes | None:
     """Hide what later nodes lack; None for a huge graph, or without the models, or the time.
 
-    Args:
-        problem: The problem of the search.
-        chosen: The choice by validation.
-        splits: The splits that the chosen candidates were fitted on.
-        look: Called before each prediction; it may raise ``Enough``.
+    ``look`` is called before each prediction, and may raise ``Enough``.
     """
     split, test = splits[0], np.flatnonzero(problem.masks.test)
-    fits = [candidate.fits[split] for candidate in chosen.candidates]
+    fits = [candidate.fits[split] for candidate in chosen.weights]
     if problem.arcs.shape[1] > _ARCS or any(fit.part is None for fit in fits):
         return None
 
     def mean(outputs: Sequence[Outputs]) -> Outputs:
-        total = sum(map(np.multiply, chosen.weights, outputs))
+        total = sum(map(np.multiply, chosen.weights.values(), outputs))
         return chosen.calibration.of(np.asarray(total))
 
     def cost(hidden: Inputs, *, labels: bool) -> Interval | None:

@@ -12,14 +12,14 @@ import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import psutil
 import torch
 
 from memohop.errors import whole_number
-from memohop.fit._candidate import Family, Fit, Fits, Look, Setting
+from memohop.fit._candidate import Family, Fits, Look, Setting
 from memohop.fit._problem import Problem
 from memohop.fit._views import ViewModel
 from memohop.fit.candidates._network import NetworkFamily
@@ -70,8 +70,9 @@ class _Fitter:
 
     def __call__(self, job: FitJob) -> bytes:
         fits, seconds = self.fit(job, lambda: None)
-        # Packed, as arrays that Ray passes on cannot be written to.
-        return pickle.dumps((_with_view(fits, None), seconds))
+        if isinstance(self.families[job.family], ViewFamily):
+            fits = _with_view(fits, None)
+        return pickle.dumps((fits, seconds))  # as arrays that Ray passes on cannot be written to
 
     def received(self, job: FitJob, packed: bytes) -> tuple[Fits, float]:
         """What a worker has sent, with the view of this process."""
@@ -82,11 +83,14 @@ class _Fitter:
 
 
 def _with_view(fits: Fits, view: Any) -> Fits:
-    def changed(fit: Fit) -> Fit:
-        part = fit.part
-        return replace(fit, part=replace(part, view=view)) if isinstance(part, ViewModel) else fit
-
-    return [{split: changed(fit) for split, fit in of_setting.items()} for of_setting in fits]
+    """The same fits of models that have this view."""
+    return [
+        {
+            split: replace(fit, part=replace(cast(ViewModel, fit.part), view=view))
+            for split, fit in of_setting.items()
+        }
+        for of_setting in fits
+    ]
 
 
 @contextmanager
@@ -96,14 +100,7 @@ def executing(
     families: Mapping[str, Family],
     look: Look,
 ) -> Iterator[Execute]:
-    """Who does jobs: workers, or this process.
-
-    Args:
-        workers: The workers; None for this process.
-        problem: The problem to fit to.
-        families: The kinds of model, by id.
-        look: Called now and then.
-    """
+    """Who does jobs: workers, or without them this process; ``look`` is called now and then."""
     fitter = _Fitter(problem, families)
     if workers is None:
         yield lambda jobs: here(lambda job: fitter.fit(job, look), jobs)
@@ -144,9 +141,8 @@ class Workers:
     def share_search(self, problem: Problem, memory: int | None) -> bool:
         """Whether they share the search, as the graph fits each of them, and not the graph.
 
-        Args:
-            problem: The problem to be solved.
-            memory: The most bytes that each of them may hold; by default its share of what is free.
+        ``memory`` is the most bytes that each of them may hold; by default its share of what is
+        free.
         """
         whole = whole_bytes(problem.x, problem.arcs.shape[1])
         fits = fits_each(whole, self.count, memory)
