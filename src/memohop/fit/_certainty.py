@@ -88,11 +88,7 @@ _BINS = 10  # of probabilities, in the reliability plot
 def paired_interval(problem: Problem, mask: Mask, one: Outputs, other: Outputs) -> Interval:
     """The difference of two models on some nodes, with its interval for other nodes.
 
-    Args:
-        problem: The problem that they were fitted on.
-        mask: The nodes, ``[nodes]``; neither model has learned from them.
-        one: The outputs of a model for these nodes.
-        other: The outputs of the other model.
+    ``one`` and ``other`` are their outputs for these nodes, from which neither has learned.
     """
     rows = np.flatnonzero(mask)
     gap, spread = _left_out(
@@ -113,10 +109,7 @@ def paired_interval(problem: Problem, mask: Mask, one: Outputs, other: Outputs) 
 def score_interval(problem: Problem, mask: Mask, said: Outputs) -> Interval:
     """The score of a model on some nodes, with its interval for other nodes.
 
-    Args:
-        problem: The problem that it was fitted on.
-        mask: The nodes, ``[nodes]``; it has not learned from them.
-        said: Its outputs for these nodes.
+    ``said`` is its outputs for these nodes, from which it has not learned.
     """
     rows = np.flatnonzero(mask)
     score, spread = _left_out(
@@ -177,11 +170,8 @@ def _left_out(
 ) -> tuple[float, _Spread | None]:
     """A score and its spread; None instead if the nodes that count are too few to show one.
 
-    Args:
-        problem: The problem.
-        rows: The nodes.
-        scores: The scores of parts of them, ``[parts, rows]``.
-        fewest: How many must count; by default, as many as make a difference certain.
+    ``scores`` gives those of parts of the nodes, ``[parts, rows]``, and ``fewest`` is how many must
+    count: by default, as many as make a difference certain.
     """
     whole, y = float(scores(np.ones((1, len(rows)), dtype=bool))[0]), problem.y[rows]
     is_mean = problem.objective.metric.is_mean or not problem.classes
@@ -239,13 +229,11 @@ def _worth(unit: NDArray[np.int64]) -> float:
 def reach(distances: NDArray[np.float64], groups: NDArray[Any] | None = None) -> float:
     """The distance that holds for new nodes; infinite if these are too few.
 
-    Args:
-        distances: Between prediction and truth, of nodes that were not learned from.
-        groups: The group of each of them; None if each is one by itself.
+    ``distances`` are those between prediction and truth, of nodes that were not learned from.
+    Without ``groups``, each node is one by itself.
     """
-    group = np.arange(len(distances))
-    if groups is not None:
-        group = np.unique(groups, return_inverse=True)[1]
+    each = np.arange(len(distances)) if groups is None else groups
+    group = np.unique(each, return_inverse=True)[1]
     order, sizes = np.argsort(distances), np.bincount(group)
     within = np.cumsum(1 / sizes[group[order]])
     needed = (len(sizes) + 1) * _WITHIN * (1 - _ROUNDING)
@@ -275,13 +263,9 @@ def fit_calibration(
     shifted: bool,
     look: Callable[[], None] = lambda: None,
 ) -> Calibration:
-    """The calibration that suits validation nodes best.
+    """The calibration that suits validation nodes with the class numbers ``y`` best.
 
-    Args:
-        probabilities: ``[rows, classes]``.
-        y: The class numbers of these nodes.
-        shifted: Whether classes may be shifted.
-        look: Called at each step; if it raises ``Enough``, the calibration so far counts.
+    If ``look``, called at each step, raises ``Enough``, the calibration so far counts.
     """
     logarithms, rows = log_probabilities(probabilities), np.arange(len(y))
     classes = probabilities.shape[1]

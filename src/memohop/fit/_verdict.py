@@ -30,12 +30,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import precision_recall_curve
 
 from memohop.fit._candidate import Candidate, Family, Search
-from memohop.fit._certainty import (
-    paired_interval,
-    reach,
-    reliability,
-    score_interval,
-)
+from memohop.fit._certainty import paired_interval, reach, reliability, score_interval
 from memohop.fit._ensemble import Chosen
 from memohop.fit._model import UNCHANGED
 from memohop.fit._problem import Inputs, Outputs, Problem
@@ -70,12 +65,9 @@ def make_record(
     uncalibrated = replace(chosen, calibration=UNCHANGED).of_test(splits)
     labelled = masks.train[:, 0] | masks.val[:, 0] | masks.test
     sizes = np.bincount(problem.y[labelled], minlength=len(classes)).tolist() if classes else []
-    residual = positives = None
-    if not classes:
-        groups = None
-        if problem.groups is not None:
-            groups = np.concatenate([problem.groups[masks.val[:, split]] for split in splits])
-        residual = reach(np.abs(val_said[:, 0] - val_y), groups)
+    groups, val_groups, positives = problem.groups, None, None
+    if groups is not None:
+        val_groups = np.concatenate([groups[masks.val[:, split]] for split in splits])
     if metric.id == "average_precision":
         positives = int((problem.y[test] == metric.positive).sum())
     return FitRecord(
@@ -92,7 +84,7 @@ def make_record(
         val=chosen.val(problem, splits),
         test=problem.score(said, test),
         interval=score_interval(problem, masks.test, said),
-        test_groups=None if problem.groups is None else len(np.unique(problem.groups[test])),
+        test_groups=None if groups is None else len(np.unique(groups[test])),
         test_positives=positives,
         answers=tuple(answers(problem, families, search)),
         reliability=tuple(reliability(val_said, val_y)) if classes else (),
@@ -110,7 +102,7 @@ def make_record(
         stopped=search.stopped,
         seconds=search.seconds,
         notes=notes,
-        residual=residual,
+        residual=None if classes else reach(np.abs(val_said[:, 0] - val_y), val_groups),
         has_columns=problem.has_columns,
         later=measure_later(problem, chosen, splits, look),
         left_out=search.left_out,
@@ -170,18 +162,14 @@ def answers(problem: Problem, families: Mapping[str, Family], search: Search) ->
 def over_constant(problem: Problem, said: Outputs, class_sizes: Sequence[int]) -> Interval:
     """The lead over saying the same of every test node: the most frequent class, or the mean.
 
-    Args:
-        problem: The problem that the model was fitted on.
-        said: The outputs of the model for the test nodes.
-        class_sizes: How many nodes have each class; none if numbers are predicted.
+    ``class_sizes`` says how many nodes have each class; if numbers are predicted, it is empty.
     """
-    learned = problem.masks.train[:, 0] | problem.masks.val[:, 0]
+    masks, constant = problem.masks, np.zeros_like(said)
     if class_sizes:
-        usual = np.eye(len(class_sizes), dtype=np.float32)[np.argmax(class_sizes)]
+        constant[:, np.argmax(class_sizes)] = 1
     else:
-        usual = np.array([problem.y[learned].mean()], dtype=np.float32)
-    constant = np.tile(usual, (len(said), 1))
-    return paired_interval(problem, problem.masks.test, said, constant)
+        constant[:] = problem.y[masks.train[:, 0] | masks.val[:, 0]].mean()
+    return paired_interval(problem, masks.test, said, constant)
 
 
 def measure_later(
@@ -234,12 +222,9 @@ def rare_positives(
 ) -> RarePositives | None:
     """What the ranking of the test nodes is worth; None if there is no class to be found.
 
-    Args:
-        problem: The problem of the search.
-        said: The outputs of the chosen models for validation nodes.
-        y: The classes of these.
-        tested: The outputs of the chosen models for the test nodes.
-        named: Whether the user named the positive class, so that it matters even if it is not rare.
+    ``said`` and ``y`` are the outputs of the chosen models for validation nodes, and their classes;
+    ``tested`` are the outputs for the test nodes. A positive class that the user named matters even
+    if it is not rare.
     """
     if problem.classes != 2:
         return None
@@ -250,16 +235,11 @@ def rare_positives(
     truth = problem.y[problem.masks.test] == positive
     ranked = truth[np.argsort(-tested[:, positive], kind="stable")]
     counts = [max(1, round(top * len(ranked))) for top in _TOPS]
+    precision, recall, thresholds = precision_recall_curve(y == positive, said[:, positive])
+    f1 = 2 * precision * recall / np.maximum(precision + recall, _TINY)
     return RarePositives(
         share=share,
-        threshold=_threshold(said[:, positive], y == positive),
+        threshold=float(thresholds[int(np.argmax(f1[:-1]))]),
         tops=_TOPS,
         precision=tuple(float(ranked[:count].mean()) for count in counts),
     )
-
-
-def _threshold(probability: NDArray[Any], positive: NDArray[np.bool_]) -> float:
-    """The probability above which calling a node positive gives the best F1 score."""
-    precision, recall, thresholds = precision_recall_curve(positive, probability)
-    f1 = 2 * precision * recall / np.maximum(precision + recall, _TINY)
-    return float(thresholds[int(np.argmax(f1[:-1]))])
