@@ -137,11 +137,11 @@ def test_features_of_trees_are_those_in_ram(graph, sees):
 @pytest.mark.parametrize("tables", ["directed"], indirect=True)
 @pytest.mark.parametrize(("readout", "labels"), [("last", "none"), ("jumping", "memory")])
 def test_every_form_of_the_memory_network(graph, staff, readout, labels):
-    space = NETWORKS["gcn+mmp"]
+    own = NETWORKS["gcn+mmp"].own
     more = {"readout": readout, "labels": labels, "address": "rows", "num_layers": 3}
-    first = [replace(one, options={**one.options, **more}) for one in space.own]
+    first = [replace(one, options={**one.options, **more}) for one in own]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(space), "first", lambda self, directed: first)
+        patch.setattr(network.NetworkFamily, "first", lambda self, problem: first)
         model = fitted(graph, "gcn+mmp")
     del model.graph_
     options = model.model_.components[0].models[0].options

@@ -88,14 +88,6 @@ class Neighbourhood:
             return {"": self.both}
         return {"": self.both, "out ": self.out, "in ": self.into}
 
-    @cached_property
-    def _back(self) -> dict[str, sparse.csr_array]:
-        """The weights of opposite arcs, 0 without one, in the places of each of :attr:`ways`."""
-        if not self.directed:
-            return {"": self.both}
-        out, into = _in_places_of(self.out, self.into), _in_places_of(self.into, self.out)
-        return {"": self.both, "out ": out, "in ": into}
-
     def degrees(self) -> tuple[NDArray[np.float32], list[str]]:
         """The logarithm of one plus the degree, in each direction, and the feature names."""
         sums = [np.log1p(way.sum(axis=1, dtype=np.float64)) for way in self.ways.values()]
@@ -139,65 +131,45 @@ class Neighbourhood:
             total = np.bincount(y[marked], minlength=classes) if classes else y[marked].sum()
             overall = np.atleast_1d(total / marked.sum())
         shares = []
-        for name, way in self.ways.items():
-            sent = [_Sent(way, group, values, max(classes, 1)) for values in summands]
-            some, back = _of_rows(way, rows), _of_rows(self._back[name], rows)
-            near = [each.sums[rows] for each in sent]
-            far = [each.to_neighbours(some, back, np.arange(len(y))[rows]) for each in sent]
-            for collected in (near, far):
-                count = collected[-1].sum(axis=1, keepdims=True)
-                shares += [(collected[0] + _UNSURE * overall) / (count + _UNSURE), np.log1p(count)]
+        for way in self.ways.values():
+            sums = [_sums(way, group, values, max(classes, 1), rows) for values in summands]
+            for hop in zip(*sums, strict=True):
+                count = hop[-1].sum(axis=1, keepdims=True)
+                shares += [(hop[0] + _UNSURE * overall) / (count + _UNSURE), np.log1p(count)]
         return np.hstack(shares).astype(np.float32)
 
 
-class _Sent:
-    """What each node sends to its neighbours: sums over its own neighbours, by group.
+def _sums(
+    way: sparse.csr_array,
+    group: NDArray[np.int64],
+    values: NDArray[np.float64],
+    groups: int,
+    rows: Rows,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sums of the nodes' values by group, over some nodes' neighbours and over those of these.
 
-    Args:
-        way: The adjacency matrix.
-        group: The group of each node, ``[nodes]``; negative for nodes that do not count.
-        values: What is summed, ``[nodes]``.
-        groups: The number of groups.
+    The latter are what each neighbour sends: its sum without the receiver's own term. Nodes of a
+    negative group do not count.
     """
+    counted, shape = np.flatnonzero(group >= 0), (len(group), groups)
+    own = sparse.csr_array((values[counted], (counted, group[counted])), shape=shape)
+    sums = sizes = (way @ own).toarray()
+    if (values < 0).any():
+        sizes = (way @ abs(own)).toarray()
+    terms = way.data * np.where(group < 0, 0, values)[way.indices]
+    light = way.copy()
+    light.data[_is_heavy(terms, sizes[_rows_of(way), group[way.indices]])] = 0
+    lighter = (light @ own).toarray()
 
-    def __init__(
-        self,
-        way: sparse.csr_array,
-        group: NDArray[np.int64],
-        values: NDArray[np.float64],
-        groups: int,
-    ) -> None:
-        counted, shape = np.flatnonzero(group >= 0), (len(group), groups)
-        own = sparse.csr_array((values[counted], (counted, group[counted])), shape=shape)
-        self._group, self._values = group, values
-        self.sums = self._sizes = (way @ own).toarray()
-        if (values < 0).any():
-            self._sizes = (way @ abs(own)).toarray()
-        terms = way.data * np.where(group < 0, 0, values)[way.indices]
-        heavy = _is_heavy(terms, self._sizes[_rows_of(way), group[way.indices]])
-        self._lighter = (_with_data(way, np.where(heavy, 0, way.data)) @ own).toarray()
-
-    def to_neighbours(
-        self, some: sparse.csr_array, back: sparse.csr_array, nodes: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """What arrives at some nodes: the sums, each without the receiver's own term.
-
-        Args:
-            some: The rows of the adjacency matrix of these nodes.
-            back: The weights of the opposite arcs, in the places of ``some``.
-            nodes: The nodes.
-        """
-        received, group = np.asarray(some @ self.sums), self._group[nodes]
-        rows = _rows_of(some)
-        counts = group[rows] >= 0
-        rows, sender = rows[counts], some.indices[counts]
-        own, place = back.data[counts] * self._values[nodes[rows]], (sender, group[rows])
-        heavy = _is_heavy(own, self._sizes[place])
-        sent = np.where(heavy, self._lighter[place], self.sums[place] - own)
-        arrived = np.bincount(rows, some.data[counts] * sent, len(nodes))
-        known = np.flatnonzero(group >= 0)
-        received[known, group[known]] = arrived[known]
-        return received
+    some, nodes = _of_rows(way, rows), np.arange(len(group))[rows]
+    received, at = some @ sums, _rows_of(some)
+    known = group[nodes] >= 0
+    at, sender, weight = (each[known[at]] for each in (at, some.indices, some.data))
+    receiver = nodes[at]
+    term, place = way[sender, receiver] * values[receiver], (sender, group[receiver])
+    sent = np.where(_is_heavy(term, sizes[place]), lighter[place], sums[place] - term)
+    received[known, group[nodes[known]]] = np.bincount(at, weight * sent, len(nodes))[known]
+    return sums[rows], received
 
 
 def _is_heavy(terms: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -208,22 +180,6 @@ def _is_heavy(terms: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray
 def _rows_of(matrix: sparse.csr_array) -> NDArray[np.int32]:
     """The row of each entry."""
     return np.repeat(np.arange(matrix.shape[0], dtype=np.int32), np.diff(matrix.indptr))
-
-
-def _with_data(matrix: sparse.csr_array, values: NDArray[Any]) -> sparse.csr_array:
-    """Other entries in the places of a matrix."""
-    return sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
-def _in_places_of(way: sparse.csr_array, other: sparse.csr_array) -> sparse.csr_array:
-    """The entries of a matrix in the places of another one's, 0 where it has none."""
-    keys, others = (
-        _rows_of(each) * np.int64(each.shape[1]) + each.indices for each in (way, other)
-    )
-    values = np.zeros(len(keys), dtype=np.float32)
-    _, places, of_other = np.intersect1d(keys, others, assume_unique=True, return_indices=True)
-    values[places] = other.data[of_other]
-    return _with_data(way, values)
 
 
 def _of_rows(matrix: sparse.csr_array, rows: Rows) -> sparse.csr_array:
