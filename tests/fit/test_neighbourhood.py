@@ -47,9 +47,8 @@ def test_label_shares_of_one_and_two_hops_without_the_own_label():
 def test_directions_are_kept_apart():
     near = Neighbourhood(np.array([[0, 1], [1, 2]]), 3)
     assert near.directed
-    degrees, names = near.degrees()
-    assert names == ["degree", "out degree", "in degree"]
-    assert np.allclose(np.expm1(degrees), [[1, 1, 0], [2, 1, 1], [1, 0, 1]])
+    assert list(near.ways) == ["", "out ", "in "]
+    assert np.allclose(np.expm1(near.degrees()), [[1, 1, 0], [2, 1, 1], [1, 0, 1]])
     assert near.label_shares(np.array([0, 1, -1]), classes=2).shape == (3, 3 * 2 * 3)
 
 

@@ -88,10 +88,10 @@ class Neighbourhood:
             return {"": self.both}
         return {"": self.both, "out ": self.out, "in ": self.into}
 
-    def degrees(self) -> tuple[NDArray[np.float32], list[str]]:
-        """The logarithm of one plus the degree, in each direction, and the feature names."""
+    def degrees(self) -> NDArray[np.float32]:
+        """The logarithm of one plus the degree, by each of :attr:`ways`."""
         sums = [np.log1p(way.sum(axis=1, dtype=np.float64)) for way in self.ways.values()]
-        return np.stack(sums, axis=1).astype(np.float32), [f"{name}degree" for name in self.ways]
+        return np.stack(sums, axis=1).astype(np.float32)
 
     def mean(self, x: Matrix, rows: Rows = EVERY) -> Matrix:
         """The mean of some columns over the neighbours; zeros for a node without neighbours."""

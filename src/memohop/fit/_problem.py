@@ -19,7 +19,7 @@ from memohop.data.folds import Masks
 from memohop.errors import MemohopWarning, UsageError
 from memohop.fit._neighbourhood import Matrix, Neighbourhood
 from memohop.fit._saved import Saved, Sizes
-from memohop.fit._views import Means, Sees, View, basis_of, rarely_zero
+from memohop.fit._views import Means, Sees, View, rarely_zero
 from memohop.outputs import first_few
 from memohop.training.metrics import of_any_targets
 from memohop.training.objective import Objective
@@ -245,9 +245,7 @@ class Problem(Inputs):
         """How the features of trees and linear models are made."""
         if (sees, means) not in self._views:
             if sees in ("rows", "positions"):  # what all of them have is made once
-                basis = basis_of(self) if sees == "positions" else None
-                near = self.view("neighbours", means)
-                self._views[sees, means] = replace(near, sees=sees, basis=basis)
+                self._views[sees, means] = self.view("neighbours", means).seeing(sees, self)
             else:
                 self._views[sees, means] = View.fit(self, sees, self.classes, means)
         return self._views[sees, means]

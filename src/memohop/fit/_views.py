@@ -84,23 +84,22 @@ class View:
     @classmethod
     def fit(cls, inputs: Inputs, sees: Sees, classes: int, means: Means = "all") -> View:
         """Make the view of a graph."""
-        x, basis = inputs.x, basis_of(inputs) if sees == "positions" else None
+        x, apart = inputs.x, True
+        components: NDArray[np.float32] | None = None
         if means == "numbers":
-            alone = _alone(rarely_zero(x), x.shape[1])
-            return cls(sees, classes, inputs.nodes, alone, False, basis)
-        if sees == "columns" or x.shape[1] <= _WIDE:
-            return cls(sees, classes, inputs.nodes, basis=basis)
-        degrees = inputs.neighbourhood.both.sum(axis=1)
-        apart = sparse.issparse(x) and float(degrees @ np.diff(x.indptr)) < _ENTRIES
-        return cls(sees, classes, inputs.nodes, _components(x), apart, basis)
+            components, apart = _alone(rarely_zero(x), x.shape[1]), False
+        elif sees != "columns" and x.shape[1] > _WIDE:
+            degrees = inputs.neighbourhood.both.sum(axis=1)
+            components = _components(x)
+            apart = sparse.issparse(x) and float(degrees @ np.diff(x.indptr)) < _ENTRIES
+        return cls("columns", classes, inputs.nodes, components, apart).seeing(sees, inputs)
+
+    def seeing(self, sees: Sees, inputs: Inputs) -> View:
+        """The view of the same graph with other features, for what both have alike."""
+        return replace(self, sees=sees, basis=_basis(inputs) if sees == "positions" else None)
 
     def features(self, inputs: Inputs, known: NDArray[Any]) -> Matrix:
-        """The features of every node.
-
-        Args:
-            inputs: The graph.
-            known: The targets that may be used.
-        """
+        """The features of every node, given the targets that may be used."""
         if self.sees == "columns":
             return inputs.x
         shares = inputs.neighbourhood.label_shares(known, self.classes, inputs.overall)
@@ -114,23 +113,18 @@ class View:
         if self.sees == "rows":
             parts.append(self._rows(inputs)[rows])
         if self.basis is not None:
-            parts.append(positions(inputs, self.basis, rows))
+            parts.append(_positions(inputs, self.basis, rows))
         return side_by_side(parts)
 
     def names(self, inputs: Inputs, columns: Sequence[str]) -> list[Feature]:
-        """The meaning of each feature.
-
-        Args:
-            inputs: The graph.
-            columns: The names of the columns of ``inputs.x``.
-        """
-        own = [Feature("own", name) for name in columns]
+        """The meaning of each feature, given the names of the columns."""
+        names = [Feature("own", name) for name in columns]
         if self.sees == "columns":
-            return own
+            return names
         few, ways = list(columns), inputs.neighbourhood.ways
         if self.components is not None:
             few = [_name(row, columns, number) for number, row in enumerate(self.components, 1)]
-        names = own + [Feature("degree", name) for name in inputs.neighbourhood.degrees()[1]]
+        names += [Feature("degree", f"{way}degree") for way in ways]
         names += [Feature(hop, name) for hop in _HOPS for name in few]
         if self.components is not None and self.one_hop_apart:
             names += [Feature("one hop", name) for name in columns]
@@ -156,7 +150,7 @@ class View:
         if sparse.issparse(few):
             few = few.toarray()
         one_hop = near.mean(few)
-        parts = [x[rows], near.degrees()[0][rows], one_hop[rows], near.mean(one_hop, rows)]
+        parts = [x[rows], near.degrees()[rows], one_hop[rows], near.mean(one_hop, rows)]
         if self.components is not None and self.one_hop_apart:
             parts.append(near.mean(x, rows))
         self._made[:] = [(near, rows, side_by_side(parts))]
@@ -180,12 +174,13 @@ class View:
     def from_saved(cls, saved: Saved, sizes: Sizes) -> View:
         """The view that was saved."""
         check_choice("sees", sees := saved.value("sees", str), get_args(Sees))
-        view = cls(sees, sizes.classes, sizes.nodes, None, saved.value("one_hop_apart", bool))
+        basis = components = None
         if sees == "positions":
-            view = replace(view, basis=saved.array("basis", (sizes.nodes, None)))
+            basis = saved.array("basis", (sizes.nodes, None))
         if "components" in saved.arrays:
-            view = replace(view, components=saved.array("components", (None, sizes.features)))
-        return view
+            components = saved.array("components", (None, sizes.features))
+        apart = saved.value("one_hop_apart", bool)
+        return cls(sees, sizes.classes, sizes.nodes, components, apart, basis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +258,7 @@ def side_by_side(parts: list[Matrix]) -> Matrix:
     return np.hstack(parts).astype(np.float32, copy=False)
 
 
-def basis_of(inputs: Inputs) -> NDArray[np.float32]:
+def _basis(inputs: Inputs) -> NDArray[np.float32]:
     r""":math:`\mathbf{D}^{-1/2} \mathbf{V}` of each direction, side by side."""
     vectors = []
     for end in _ends(inputs).values():
@@ -275,7 +270,7 @@ def basis_of(inputs: Inputs) -> NDArray[np.float32]:
     return np.hstack(vectors).astype(np.float32)
 
 
-def positions(
+def _positions(
     inputs: Inputs, basis: NDArray[np.float32], rows: Rows = EVERY
 ) -> NDArray[np.float32]:
     """The positions of some nodes; zeros in another graph than the one that the basis is of."""

@@ -319,7 +319,7 @@ def as_data(inputs: Inputs, model: str, scale: float) -> Data:
     """
     x = inputs.x / np.float32(scale)
     if _sees_graph(model):
-        x = side_by_side([x, inputs.neighbourhood.degrees()[0] / _DEGREE])
+        x = side_by_side([x, inputs.neighbourhood.degrees() / _DEGREE])
     data = Data(
         x=x if sparse.issparse(x) else torch.from_numpy(np.ascontiguousarray(x)),
         y=torch.from_numpy(inputs.y),
