@@ -55,6 +55,8 @@ class Graph:
                 [0.]])
     """
 
+    keep: Tensor | None = None  # of a reweighted graph, 0 for an arc that is dropped
+
     def __init__(
         self,
         edge_index: Tensor,

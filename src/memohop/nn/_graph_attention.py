@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from memohop.errors import UsageError
 from memohop.nn._convolution import Arcs, Convolution, Hidden, zeros
 from memohop.nn._dropout import Dropout
-from memohop.nn._graph import ReweightedGraph
 from memohop.nn._ops.attention import attend, attend_dynamically
 from memohop.nn._ops.products import weighted_product
 
@@ -96,7 +95,7 @@ class GraphAttention(_AttentionLayer):
         receive = (projected * self.receive[:, None]).sum(-1)
         send = (projected * self.send[:, None]).sum(-1)
         attention = attend(
-            receive, send, graph.pattern, negative_slope=self.negative_slope, keep=_kept(graph)
+            receive, send, graph.pattern, negative_slope=self.negative_slope, keep=graph.keep
         )
         return self._collect(attention, projected, graph)
 
@@ -136,10 +135,6 @@ class DynamicGraphAttention(_AttentionLayer):
             self.score,
             graph.pattern,
             negative_slope=self.negative_slope,
-            keep=_kept(graph),
+            keep=graph.keep,
         )
         return self._collect(attention, send, graph)
-
-
-def _kept(graph: Arcs) -> Tensor | None:
-    return graph.keep if isinstance(graph, ReweightedGraph) else None

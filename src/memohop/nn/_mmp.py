@@ -222,15 +222,8 @@ class MemoryGate(nn.Module):
         The memory is left empty if it is not wanted.
         """
         draws = self.dropout.draw(), self.dropout.draw()
-        hidden, memory, gates = gated_update(
-            hidden,
-            message,
-            self.out.weight,
-            self.out.bias,
-            None if draws[0] is None or draws[1] is None else (draws[0], draws[1]),
-            self.dropout.rate,
-            wants_memory,
-        )
+        given = self.out.weight, self.out.bias, draws, self.dropout.rate
+        hidden, memory, gates = gated_update(hidden, message, *given, wants_memory)
         gate_hidden, gate_message, gate_memory = gates.chunk(3, dim=-1)
         return hidden, memory, (gate_hidden, gate_message, gate_memory)
 

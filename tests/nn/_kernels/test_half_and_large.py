@@ -80,17 +80,18 @@ def test_a_gated_update_of_many_nodes():
     message = torch.full_like(hidden, 2)
     hidden[:, -100:], message[:, -100:] = states(100, width), states(100, width, offset=1)
     weight, bias = states(1, 3, 2 * width, offset=2), states(1, 3, offset=3)
-    new, memory, gates = kernels.gated_update(hidden, message, weight, bias, None, True)
+    nothing = KEYS[:1], RATES[:1], None
+    new, memory, gates = kernels.gated_update(hidden, message, weight, bias, *nothing, True)
     last = [one[:, -100:].contiguous() for one in (hidden, message)]
     for one, other in zip(
         (new, memory, gates),
-        kernels.gated_update(*last, weight, bias, None, True),
+        kernels.gated_update(*last, weight, bias, *nothing, True),
         strict=True,
     ):
         torch.testing.assert_close(one[:, -100:], other, rtol=2**-7, atol=1e-5)
-    back = kernels.gated_update_backward(hidden, message, weight, gates, new, None, None)
+    back = kernels.gated_update_backward(hidden, message, weight, gates, new, None, *nothing)
     few = gates[:, -100:].contiguous(), new[:, -100:].contiguous()
-    exact = kernels.gated_update_backward(*last, weight, *few, None, None)
+    exact = kernels.gated_update_backward(*last, weight, *few, None, *nothing)
     for one, other in zip(back[:2], exact[:2], strict=True):
         torch.testing.assert_close(one[:, -100:], other, rtol=2**-7, atol=1e-4)
 

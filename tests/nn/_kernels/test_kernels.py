@@ -98,7 +98,7 @@ def test_who_does_not_ask_for_the_gates_gradient_does_not_pay_for_it(monkeypatch
     monkeypatch.delattr(update, "_backward")  # what serves where the kernels do not
     shapes = (NODES, WIDTH), (NODES, WIDTH), (3, 2 * WIDTH), (3,)
     tensors = [torch.randn(*shape, device="cuda", requires_grad=True) for shape in shapes]
-    hidden, memory, gates = update.gated_update(*tensors, None, RATES[0].cuda())
+    hidden, memory, gates = update.gated_update(*tensors, (None, None), RATES[0].cuda())
     torch.autograd.grad((hidden.sin() + memory.cos()).sum(), tensors, retain_graph=True)
     with pytest.raises(NameError):
         gates.sum().backward()

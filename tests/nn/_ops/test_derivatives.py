@@ -165,7 +165,7 @@ class Cases:
 
     def gated_update(self, drops: bool = False, used: Sequence[int] = (0, 1, 2)) -> Case:
         """Of the hidden state, the memory and the gates, those that are used."""
-        draws = (Draw(self.key, Place(1)), Draw(self.key, Place(2))) if drops else None
+        draws = (Draw(self.key, Place(1)), Draw(self.key, Place(2))) if drops else (None, None)
 
         def ours(*tensors: Tensor) -> Tensor:
             found = gated_update(*tensors, draws, self.rate, 1 in used)

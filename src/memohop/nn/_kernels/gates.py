@@ -7,14 +7,14 @@ without it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from memohop.nn._kernels.products import member_words, stays
+
+_NOWHERE = 0, 0, 0, 0  # the words of no mask
 
 
 @triton.jit
@@ -123,7 +123,7 @@ def _gate_backward(
     )
 
 
-Drop = tuple[Tensor, Tensor, tuple[int, int], tuple[int, int]]
+Words = tuple[int, int, int, int]
 
 
 def gated_update(
@@ -131,16 +131,20 @@ def gated_update(
     message: Tensor,
     weight: Tensor,
     bias: Tensor,
-    drop: Drop | None,
+    keys: Tensor,
+    rates: Tensor,
+    words: Words | None,
     wants_memory: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Eqs. (8)-(10) for ``[B, N, C]``: hidden, memory, and the gates ``[B, N, 3]``, float32.
 
     Args:
-        hidden, message: contiguous.
+        hidden, message: contiguous, as all tensors.
         weight: ``[B, 3, 2 C]``.
         bias: ``[B, 3]``.
-        drop: keys ``[B, 2]``, rates ``[B]`` and the words of the places of the two masks.
+        keys: of the masks, ``[B, 2]``.
+        rates: of dropout, ``[B]``.
+        words: those of the places of the two masks, or None for no dropout.
         wants_memory: False to leave the memory empty.
     """
     members, nodes, width = hidden.shape
@@ -150,9 +154,8 @@ def gated_update(
     block_c = triton.next_power_of_2(width)
     block_n = max(1, 2048 // block_c)
     _gate_forward[(triton.cdiv(nodes, block_n), members)](
-        hidden, message, weight, bias, *_drop_arguments(drop, weight)[:2],
-        out_hidden, out_memory, gates, nodes, width, *_drop_arguments(drop, weight)[2:],
-        DROP=drop is not None, MEMORY=wants_memory, BLOCK_N=block_n, BLOCK_C=block_c,
+        hidden, message, weight, bias, keys, rates, out_hidden, out_memory, gates,
+        nodes, width, *(words or _NOWHERE), DROP=words is not None, MEMORY=wants_memory, BLOCK_N=block_n, BLOCK_C=block_c,
     )  # fmt: skip
     return out_hidden, out_memory, gates
 
@@ -164,13 +167,14 @@ def gated_update_backward(
     gates: Tensor,
     grad_hidden: Tensor,
     grad_memory: Tensor | None,
-    drop: Drop | None,
+    keys: Tensor,
+    rates: Tensor,
+    words: Words | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of :func:`gated_update` in hidden, message, weight and bias.
 
     Those of weight and bias are float32.
     """
-    has_memory = grad_memory is not None
     members, nodes, width = hidden.shape
     block_c = triton.next_power_of_2(width)
     block_n = max(1, 2048 // block_c)
@@ -179,17 +183,9 @@ def gated_update_backward(
     out_weight = gates.new_empty(members, blocks, 3, 2 * width)
     out_bias = gates.new_empty(members, blocks, 3)
     _gate_backward[(blocks, members)](
-        hidden, message, weight, *_drop_arguments(drop, weight)[:2], gates,
+        hidden, message, weight, keys, rates, gates,
         grad_hidden.contiguous(), grad_hidden if grad_memory is None else grad_memory.contiguous(),
-        out_hidden, out_message, out_weight, out_bias,
-        nodes, width, blocks, *_drop_arguments(drop, weight)[2:],
-        DROP=drop is not None, MEMORY=has_memory, BLOCK_N=block_n, BLOCK_C=block_c,
+        out_hidden, out_message, out_weight, out_bias, nodes, width, blocks, *(words or _NOWHERE),
+        DROP=words is not None, MEMORY=grad_memory is not None, BLOCK_N=block_n, BLOCK_C=block_c,
     )  # fmt: skip
     return out_hidden, out_message, out_weight.sum(1), out_bias.sum(1)
-
-
-def _drop_arguments(drop: Drop | None, stand_in: Tensor) -> tuple[Any, ...]:
-    if drop is None:
-        return stand_in, stand_in, 0, 0, 0, 0
-    keys, rates, first, second = drop
-    return keys, rates, *first, *second

@@ -27,7 +27,7 @@ def gated_update(
     message: Tensor,
     weight: Tensor,
     bias: Tensor,
-    draws: tuple[Draw, Draw] | None,
+    draws: tuple[Draw | None, Draw | None],
     rate: Tensor,
     wants_memory: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -44,13 +44,13 @@ def gated_update(
         message: ``[N, C]``.
         weight: ``[3, 2 C]``.
         bias: ``[3]``.
-        draws: the places of the masks of hidden and message, or None for no dropout.
+        draws: the places of the masks of hidden and message, or twice None for no dropout.
         rate: the rate of dropout, a scalar.
         wants_memory: False if the memory is not needed: it is then left empty.
 
     States of bfloat16 have weights of the same type; gates are float32, as is the arithmetic.
     """
-    if draws is None:
+    if draws[0] is None or draws[1] is None:
         key, places = torch.zeros(2, dtype=torch.int32, device=hidden.device), None
     else:
         key, places = draws[0].key, (draws[0].place, draws[1].place)
@@ -81,9 +81,9 @@ class _GatedUpdate(Operation):
     ) -> tuple[Tensor, ...]:
         nothing = hidden.new_empty(len(hidden), 0)
         if (kernels := _kernels(hidden, places)) is not None:
-            tensors = (t.contiguous() for t in (hidden, message, weight, bias))
-            drop = _drop(keys, rates, places)
-            return *kernels.gated_update(*tensors, drop, wants_memory), nothing, nothing
+            tensors = (t.contiguous() for t in (hidden, message, weight, bias, keys, rates))
+            results = kernels.gated_update(*tensors, _words(places), wants_memory)
+            return *results, nothing, nothing
         masks = None
         if places is not None:
             masks = [*draw_masks(keys, rates, places, tuple(hidden.shape[1:]), hidden.dtype)]
@@ -110,8 +110,8 @@ class _GatedUpdate(Operation):
         kernels = _kernels(states[0], ctx.places) if plain and of_gates is None else None
         if kernels is not None:
             dense = (t.contiguous() for t in (*states, weight))
-            drop = _drop(keys, rates, ctx.places)
-            of_all = kernels.gated_update_backward(*dense, gates, of_hidden, of_memory, drop)
+            drop = keys.contiguous(), rates.contiguous(), _words(ctx.places)
+            of_all = kernels.gated_update_backward(*dense, gates, of_hidden, of_memory, *drop)
             return *of_all, *[None] * 4
         # If kernels computed the forward pass, states may be bfloat16, and there are no masks.
         hidden, message, weight, bias = (t.to(gates.dtype) for t in (*states, weight, bias))
@@ -192,9 +192,6 @@ def _kernels(hidden: Tensor, places: Places | None) -> ModuleType | None:
     return kernels_for(hidden) if whole else None
 
 
-def _drop(keys: Tensor, rates: Tensor, places: Places | None) -> Any:
-    """The arguments of the kernels' dropout."""
-    if places is None:
-        return None
-    words = (place_words(place.number) for place in places)
-    return keys.contiguous(), rates.contiguous(), *words
+def _words(places: Places | None) -> tuple[int, ...] | None:
+    """How kernels know the places."""
+    return places and (*place_words(places[0].number), *place_words(places[1].number))
