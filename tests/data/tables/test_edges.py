@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -44,9 +45,7 @@ class TestWeights:
         assert not any("not used" in note for note in graph.notes)
         directed = read(table, weight="w", directed=True)
         assert weights(directed) == {(0, 1): 3.5, (1, 2): 0, (3, 3): 4}
-
-    def test_that_are_the_same_both_ways_count_once(self):
-        mirrored = read(edges(["ab", "ba"], 2, 2), weight="w")
+        mirrored = read(edges(["ab", "ba"], 2, 2), weight="w")  # count once
         assert weights(mirrored) == {(0, 1): 2, (1, 0): 2}
 
     @pytest.mark.parametrize(
@@ -61,6 +60,7 @@ class TestWeights:
                 r"weight '1e.308' in row 2 .* give every edge a number from 0 to 1e\+30",
             ),
             (["true", "false"], r"e\.csv: column 'w' holds no weights, but bool"),
+            (["2024-05-31"] * 2, r"e\.csv: column 'w' holds no weights, but date"),
         ],
     )
     def test_that_are_none(self, cells, complaint, files):
@@ -87,26 +87,19 @@ class TestSeveralTables:
             read([edges(["ab"]), edges(["aq"])])
 
 
-class TestDirection:
-    def test_edges_listed_once_have_none_which_is_told(self):
-        graph = read(edges(["ab", "bc"]))
-        assert not graph.directed
-        assert graph.data.num_edges == 4
-        assert any(
-            "listed once" in note and "directed=True keeps it" in note for note in graph.notes
-        )
-
-    def test_edges_listed_both_ways_have_none(self):
-        graph = read(edges(["ab", "ba", "bc", "cb", "dd"]))
-        assert not graph.directed
-        assert "edges are listed both ways, so they have no direction" in graph.notes
-
-    def test_if_some_are_mutual_they_have_one(self):
-        graph = read(edges(["ab", "ba", "bc", "cd"]))
-        assert graph.directed
-        assert graph.data.num_edges == 4
-        assert any(note.startswith("50% of the edges are listed the other") for note in graph.notes)
-        assert not read(edges(["ab", "ba", "bc", "cd"]), directed=False).directed
+@pytest.mark.parametrize(
+    ("pairs", "directed", "arcs", "told"),
+    [
+        (["ab", "bc"], False, 4, r"listed once.* directed=True keeps it"),
+        (["ab", "ba", "bc", "cb", "dd"], False, 5, "listed both ways, so they have no direction"),
+        (["ab", "ba", "bc", "cd"], True, 4, "^50% of the edges are listed the other"),
+    ],
+)
+def test_whether_edges_have_a_direction_is_seen_and_told(pairs, directed, arcs, told):
+    graph = read(edges(pairs))
+    assert (graph.directed, graph.data.num_edges) == (directed, arcs)
+    assert any(re.search(told, note) for note in graph.notes)
+    assert not read(edges(pairs), directed=False).directed
 
 
 class TestIdsInTwoSpellings:

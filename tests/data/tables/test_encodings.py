@@ -38,12 +38,8 @@ def test_prepared_graphs_are_the_same(encoding, files, tmp_path):
     graph = memohop.prepare(*paths, tmp_path / "graph", label="kind")
     assert graph.ids.to_pylist() == expected.ids.tolist()
     assert (graph.classes, graph.encoder) == (expected.classes, expected.encoder)
-    assert sum("read as Windows-1252" in line for line in graph.warnings) == 2 * (
-        encoding == "cp1252"
-    )
-    other = memohop.prepare(*paths, tmp_path / "other", label="kind", encoding=encoding)
-    assert other.ids.to_pylist() == expected.ids.tolist()
-    assert not any("Windows" in line for line in other.warnings)
+    told = sum("read as Windows-1252" in line for line in graph.warnings)
+    assert told == 2 * (encoding == "cp1252")
 
 
 def test_a_letter_far_into_the_file_decides(files, monkeypatch):
