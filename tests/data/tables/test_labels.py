@@ -13,6 +13,10 @@ from memohop.data.tables.labels import read_labels, why_no_classes
 from memohop.errors import DataError, UsageError
 
 
+def read(cells, name="kind", **options):
+    return read_labels(pa.chunked_array([pa.array(cells, pa.string())]), name, **options)
+
+
 @pytest.mark.parametrize(
     ("labels", "reason"),
     [
@@ -38,11 +42,10 @@ def test_why_labels_are_no_classes(labels, reason):
 
 
 def test_the_remedy_works():
-    numbers = [n % 95 for n in range(300)]
-    with pytest.raises(DataError, match=r"column 'age' holds 95 .* such as class 0"):
-        read_labels(pa.chunked_array([[str(number) for number in numbers]]), "age")
-    words = pa.chunked_array([[f"class {number}" for number in numbers]])
-    assert len(read_labels(words, "age").classes) == 95
+    numbers = [str(n % 95) for n in range(300)]
+    with pytest.raises(DataError, match=r"column 'kind' holds 95 .* such as class 0"):
+        read(numbers)
+    assert len(read([f"class {number}" for number in numbers]).classes) == 95
 
 
 class TestNumbersToPredict:
@@ -59,9 +62,9 @@ class TestNumbersToPredict:
         assert "from -0.25 to 0.75, 5 nodes with a label and 1 without (task=classes" in told
 
     def test_the_user_decides(self):
-        ages = pa.chunked_array([[str(n % 95) for n in range(300)]])
-        assert len(read_labels(ages, "age", "classes").classes) == 95
-        labels = read_labels(ages, "age", "numbers")
+        ages = [str(n % 95) for n in range(300)]
+        assert len(read(ages, task="classes").classes) == 95
+        labels = read(ages, task="numbers")
         assert (labels.y.dtype, labels.y[94]) == (np.float64, 94)
         halves = pa.chunked_array([[0.5, 1.0, 0.5, None]])
         assert read_labels(halves, "v", "classes").classes == ["0.5", "1"]
@@ -79,26 +82,39 @@ class TestNumbersToPredict:
     )
     def test_that_are_none(self, cells, complaint):
         with pytest.raises(DataError, match=complaint):
-            read_labels(pa.chunked_array([cells]), "v", "numbers")
+            read(cells, "v", task="numbers")
 
     def test_of_arrays_may_be_negative_and_of_a_later_graph_unknown(self):
         graph = from_arrays(np.eye(3), np.eye(3), [-1, 2, 7], task="numbers")
         assert graph.data.y.tolist() == [-1, 2, 7]
         later = from_arrays(np.eye(3), np.eye(3), task="numbers")
         assert later.data.y.isnan().all()
-
-    def test_an_audit_says_that_it_is_for_classes(self):
-        graph = from_arrays(np.eye(3), np.eye(3), [-1, 2, 7], task="numbers")
         with pytest.raises(UsageError, match="an audit is for classes"):
             audit(graph)
 
 
-class TestPlaceholders:
-    def read(self, cells, **options):
-        return read_labels(pa.chunked_array([pa.array(cells, pa.string())]), "kind", **options)
+class TestSpellingsOfAClass:
+    def test_spaces_round_a_label_are_not_part_of_it(self):
+        labels = read(["x", " x", "y\t", "y", " ", " NA"])
+        assert (labels.classes, labels.y.tolist()) == (["x", "y"], [0, 0, 1, 1, -1, -1])
+        assert any("spaces around 4 label(s), such as ' x'" in text for text in labels.warnings)
 
+    def test_labels_that_differ_in_case_are_two_classes_and_told(self):
+        labels = read(["Low risk", "low  Risk", "high", "high"])
+        assert labels.classes == ["Low risk", "high", "low  Risk"]
+        (told,) = (text for text in labels.warnings if "differ only in case or spaces" in text)
+        assert "'Low risk' and 'low  Risk'" in told
+        assert "2 classes; spell them alike" in told
+
+    def test_classes_of_an_earlier_graph_are_found_whatever_the_spaces(self):
+        labels = read([" x", "y ", "z", "x"], classes=["x ", "y"])
+        assert labels.y.tolist() == [0, 1, -1, 0]
+        assert "1 label(s) of an unknown class" in "\n".join(labels.warnings)
+
+
+class TestPlaceholders:
     def test_obvious_ones_are_no_labels_and_told(self):
-        labels = self.read([*"abab", "?", "-", " None ", "<NA>", "n/a", "", None])
+        labels = read([*"abab", "?", "-", " None ", "<NA>", "n/a", "", None])
         assert labels.classes == ["a", "b"]
         assert labels.y.tolist() == [0, 1, 0, 1, -1, -1, -1, -1, -1, -1, -1]
         assert labels.warnings[0] == (
@@ -108,37 +124,37 @@ class TestPlaceholders:
 
     @pytest.mark.parametrize("word", ["unknown", "none", "No label", "missing"])
     def test_doubtful_ones_are_classes_and_told(self, word):
-        labels = self.read(["a", "b", word] * 3)
+        labels = read(["a", "b", word] * 3)
         assert word in labels.classes
         (told,) = labels.warnings
         assert f"{word!r} (3 nodes) is taken for a class; leave these cells empty if" in told
 
     def test_minus_one_before_other_whole_numbers_is_doubtful(self):
-        (told,) = self.read(["-1", "0", "1", "2"] * 3).warnings
+        (told,) = read(["-1", "0", "1", "2"] * 3).warnings
         assert "'-1' (3 nodes) is taken for a class" in told
-        assert not self.read(["-1", "1"] * 3).warnings
-        assert not self.read(["-1", "0", "1"] * 3).warnings
+        assert not read(["-1", "1"] * 3).warnings
+        assert not read(["-1", "0", "1"] * 3).warnings
 
     def test_plus_and_minus_are_classes(self):
-        labels = self.read(["+", "-", "?"] * 3)
+        labels = read(["+", "-", "?"] * 3)
         assert (labels.classes, len(labels.warnings)) == (["+", "-"], 1)
 
     def test_among_numbers_all_are_missing(self):
         cells = ["1.5", "2.25", "?", "3.5", "4.125", "9.5", "unknown"]
         for task in ("auto", "numbers"):
-            labels = self.read(cells, task=task)
+            labels = read(cells, task=task)
             assert labels.task == "numbers"
             np.testing.assert_array_equal(labels.y, [1.5, 2.25, np.nan, 3.5, 4.125, 9.5, np.nan])
             assert labels.warnings == ["label 'kind': 2 cells with '?', 'unknown' taken for empty"]
 
     def test_classes_of_an_earlier_graph_stay_classes(self):
-        labels = self.read(["a", "?", "-"], classes=["?", "a"])
+        labels = read(["a", "?", "-"], classes=["?", "a"])
         assert labels.y.tolist() == [1, 0, -1]
         assert "1 cell with '-' taken for empty" in labels.warnings[0]
 
     def test_an_error_says_what_was_taken_for_empty(self):
         with pytest.raises(DataError, match=r"one class, 'yes'.* 2 cells with '-' taken for empty"):
-            self.read(["yes", "-", "yes", "-"])
+            read(["yes", "-", "yes", "-"])
 
 
 @pytest.mark.fuzz
@@ -147,7 +163,7 @@ def test_numbers_are_read_as_they_are_or_refused(values):
     cells = [None if value is None else str(value) for value in values]
     for task in ("auto", "numbers", "classes"):
         try:
-            labels = read_labels(pa.chunked_array([pa.array(cells, pa.string())]), "v", task)
+            labels = read(cells, task=task)
         except DataError:
             continue
         if labels.task == "numbers":

@@ -28,33 +28,6 @@ def test_more_columns_in_the_edge_table_are_named_in_a_warning():
     assert not any("every edge" in text for text in read().warnings)
 
 
-class TestSpellingsOfAClass:
-    def test_spaces_round_a_label_are_not_part_of_it(self):
-        graph = read(NODES | {"kind": ["x", " x", "y\t", "y"]})
-        assert graph.classes == ["x", "y"]
-        assert graph.data.y.tolist() == [0, 0, 1, 1]
-        assert "spaces around 2 label(s), such as ' x'" in "\n".join(graph.warnings)
-
-    def test_a_label_of_spaces_or_of_a_padded_na_is_missing(self):
-        graph = read(
-            NODES | {"id": list("abcdef"), "v": [1] * 6, "kind": [*"xyx", "y", " ", " NA"]}
-        )
-        assert graph.data.y.tolist() == [0, 1, 0, 1, -1, -1]
-
-    def test_labels_that_differ_in_case_are_two_classes_and_told(self):
-        graph = read(NODES | {"kind": ["Low risk", "low  Risk", "high", "high"]})
-        assert graph.classes == ["Low risk", "high", "low  Risk"]
-        told = [text for text in graph.warnings if "differ only in case or spaces" in text]
-        assert len(told) == 1
-        assert "'Low risk' and 'low  Risk'" in told[0]
-        assert "2 classes; spell them alike" in told[0]
-
-    def test_classes_of_an_earlier_graph_are_found_whatever_the_spaces(self):
-        graph = read(NODES | {"kind": [" x", "y ", "z", "x"]}, classes=["x ", "y"])
-        assert graph.data.y.tolist() == [0, 1, -1, 0]
-        assert "1 label(s) of an unknown class" in "\n".join(graph.warnings)
-
-
 class TestNumbersAsPeopleSpellThem:
     @pytest.mark.parametrize(
         ("cells", "numbers"),

@@ -50,16 +50,20 @@ def damaged(draw, content):
     return bytes(changed[: draw(st.sampled_from([None, None, None, len(changed) // 2]))])
 
 
-OPTIONS = st.sampled_from(
-    [
-        *({}, {}, {"weight": "weight"}, {"split": "age"}, {"time_column": "age"}, {"group": "age"}),
-        *(
-            {"label": "age", "task": "numbers"},
-            {"label": "age"},
-            {"label": "age", "task": "classes"},
-        ),
-        *({"categorical": ["age"]}, {"numeric": ["age"]}, {"text": ["age"]}, {"drop": ["age"]}),
-    ]
+def options_on(column):
+    """None, the kind of the labels, or one option that concerns a column."""
+    roles = st.sampled_from(["split", "time_column", "group"]).map(lambda role: {role: column})
+    readings = st.sampled_from(["categorical", "numeric", "text", "drop"])
+    tasks = st.sampled_from(["numbers", "classes"]).map(lambda task: {"task": task})
+    return st.just({}) | roles | readings.map(lambda how: {how: [column]}) | tasks
+
+
+OPTIONS = (
+    options_on("age")
+    | st.just({"weight": "weight"})
+    | st.sampled_from(["auto", "numbers", "classes"]).map(
+        lambda task: {"label": "age", "task": task}
+    )
 )
 
 
@@ -129,16 +133,8 @@ def typed_tables(draw):
     return pa.table(nodes), pa.table(edges)
 
 
-TYPED_OPTIONS = st.sampled_from(
-    [
-        *({}, {}, {"split": "v"}, {"time_column": "v"}, {"group": "v"}, {"task": "numbers"}),
-        *({"task": "classes"}, {"categorical": ["v"]}, {"numeric": ["v"]}, {"text": ["v"]}),
-    ]
-)
-
-
 @pytest.mark.fuzz
-@given(typed_tables(), TYPED_OPTIONS)
+@given(typed_tables(), options_on("v"))
 def test_a_table_object_and_its_parquet_file_are_the_same_graph_or_refused(
     tmp_path, tables, options
 ):

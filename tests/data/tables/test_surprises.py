@@ -87,12 +87,6 @@ class TestAFewWordsAmongNumbers:
         assert len(told) == 2
         assert [line for line in prepared.warnings if "column '" in line] == told
 
-    def test_the_user_decides(self, table_of):
-        cells = with_words(np.arange(ROWS) % 9)
-        graph = read_graph(*table_of(v=cells), label="kind", categorical=["v"])
-        assert "v=8" in graph.encoder.feature_names
-        assert not any("'v'" in line for line in graph.warnings)
-
     def test_many_placeholders_are_no_words(self, table_of):
         cells = ["?" if n % 3 else str(n / 4) for n in range(ROWS)]
         graph = read_graph(*table_of(v=cells), label="kind")
