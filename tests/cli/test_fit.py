@@ -99,6 +99,7 @@ def test_a_label_column_of_measurements_is_predicted_as_numbers(tables, tmp_path
         (["--task", "classes"], "a test takes 5 labelled nodes of the largest class"),
         (["--task", "numbers", "--metric", "roc_auc"], "metric must be one of r2, mae, rmse"),
         (["--task", "numbers", "--class-weight", "balanced"], "is for classes; leave it out"),
+        (["--task", "numbers", "--positive", "1"], "--positive 1 is for classes; leave it out"),
         (["--models", "linear,oracle"], "no model named 'oracle'"),
         (["--time", "-1"], "time=-1.0 is out of range"),
         (["--ray", "auto"], "--ray auto goes with --workers"),
