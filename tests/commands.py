@@ -30,12 +30,6 @@ def fails(capsys, *words, code=2):
     return err
 
 
-def write_csv(path, rows):
-    """A table as a CSV file."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(rows)
-
-
 def read_csv(path):
     """The rows of a CSV file, by column."""
     with path.open(encoding="utf-8") as file:
@@ -50,7 +44,8 @@ def at(folder):
 def write_tables(folder, nodes, edges):
     """A table of nodes and one of edges as CSV files, from their columns; the options for them."""
     for name, columns in {"nodes": nodes, "edges": edges}.items():
-        write_csv(folder / f"{name}.csv", [columns, *zip(*columns.values(), strict=True)])
+        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([columns, *zip(*columns.values(), strict=True)])
     return at(folder)
 
 

@@ -1,6 +1,5 @@
 """Runs the whole guide to your own graph, and the README's example of it."""
 
-import csv
 import re
 import shlex
 import shutil
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import memohop
+from commands import read_csv
 from memohop.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -44,16 +44,11 @@ def walked(tmp_path_factory):
     return folder, names
 
 
-def rows(path):
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def test_the_guide_leaves_what_it_promises(walked):
     folder, names = walked
-    assert len(rows(folder / "predictions.csv")) == 240
-    assert [row["id"] for row in rows(folder / "new.csv")] == ["a", "b", "c"]
-    assert [row["id"] for row in rows(folder / "later.csv")] == ["new"]
+    assert len(read_csv(folder / "predictions.csv")) == 240
+    assert [row["id"] for row in read_csv(folder / "new.csv")] == ["a", "b", "c"]
+    assert [row["id"] for row in read_csv(folder / "later.csv")] == ["new"]
     assert "<h2>Node shop-17</h2>" in (folder / "page.html").read_text(encoding="utf-8")
     assert (names["again"].predict() == names["labels"]).all()
     assert names["shares"].shape == (240, 3)
@@ -74,8 +69,8 @@ def test_the_graph_of_the_guide_helps_and_unlabelled_shops_are_mostly_right(walk
     report = memohop.load_model(folder / "model").report_
     assert report.answers[0].question == "graph"
     assert report.answers[0].gain.mean > 0
-    known = {row["id"]: row["trade"] for row in rows(folder / "nodes.csv")}
-    unknown = [row for row in rows(folder / "predictions.csv") if not known[row["id"]]]
+    known = {row["id"]: row["trade"] for row in read_csv(folder / "nodes.csv")}
+    unknown = [row for row in read_csv(folder / "predictions.csv") if not known[row["id"]]]
     right = [row["predicted"] == names["shops"][row["id"]] for row in unknown]
     assert 60 < len(right) < 100
     assert sum(right) / len(right) > 0.6  # a third by chance
@@ -99,7 +94,7 @@ def test_the_commands_of_the_readme_run(with_tables):
         quick = ["--trials", "1", "--models", "linear,linear+rows"] if command == "fit" else []
         assert main([command, *rest, *quick]) == 0
     assert (with_tables / "audit.html").exists()
-    assert len(rows(with_tables / "predictions.csv")) == 240
+    assert len(read_csv(with_tables / "predictions.csv")) == 240
     assert (with_tables / "page.html").exists()
 
 

@@ -6,12 +6,12 @@ import csv
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commands import write_parquet
 from memohop.data.tables import read_graph
 from memohop.errors import DataError
 
@@ -82,11 +82,10 @@ def test_parquet_table_objects_and_anything_arrow_give_the_same_graph(files, tmp
     same(read_graph(*tables, label="kind"), expected)
     same(read_graph(*map(Frame, tables), label="kind"), expected)
     same(read_graph(nodes, edges, label="kind"), expected)
-    for name, table in zip(("n.parquet", "e.parquet"), tables, strict=True):
-        # An index without a name, as pandas writes it, is no column.
-        with_index = table.append_column("__index_level_0__", [list(range(len(table)))])
-        pa.parquet.write_table(with_index, tmp_path / name)
-    same(read_graph(tmp_path / "n.parquet", str(tmp_path / "e.parquet"), label="kind"), expected)
+    # An index without a name, as pandas writes it, is no column.
+    name = "__index_level_0__"
+    tables = [table.append_column(name, [list(range(len(table)))]) for table in tables]
+    same(read_graph(*map(str, write_parquet(tmp_path, *tables)), label="kind"), expected)
 
 
 def same(graph, expected):

@@ -12,6 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commands import write_parquet
 from memohop.data.tables import read_graph
 from memohop.errors import MemohopError
 
@@ -138,9 +139,7 @@ def typed_tables(draw):
 def test_a_table_object_and_its_parquet_file_are_the_same_graph_or_refused(
     tmp_path, tables, options
 ):
-    paths = tmp_path / "nodes.parquet", tmp_path / "edges.parquet"
-    for path, table in zip(paths, tables, strict=True):
-        pa.parquet.write_table(table, path)
+    paths = write_parquet(tmp_path, *tables)
     outcomes = []
     for given_tables in (tables, paths):
         try:

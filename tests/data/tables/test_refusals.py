@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from commands import write_parquet
 from memohop.data.tables import from_arrays, read_graph
 from memohop.errors import DataError, UsageError
 
@@ -156,14 +157,12 @@ def test_tables_without_columns_or_rows(argument, tmp_path):
     ids=["list", "struct", "binary", "map", "duration"],
 )
 def test_columns_that_are_no_number_flag_or_string(column, cells, tmp_path):
-    tables = {"n": NODES, "e": {"source": list("abda"), "target": list("bcac")}}
-    name = "n" if column in NODES else "e"
+    tables = {"nodes": NODES, "edges": {"source": list("abda"), "target": list("bcac")}}
+    name = "nodes" if column in NODES else "edges"
     tables[name] = tables[name] | {column: cells}
-    for stem, table in tables.items():
-        pa.parquet.write_table(pa.table(table), tmp_path / f"{stem}.parquet")
     complaint = rf"{name}\.parquet: column '{column}' is of type .*convert"
     with pytest.raises(DataError, match=complaint):
-        read_graph(tmp_path / "n.parquet", tmp_path / "e.parquet", label="kind")
+        read_graph(*write_parquet(tmp_path, **tables), label="kind")
 
 
 @pytest.mark.parametrize("column", ["id", "v", "kind"])
