@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from memohop.errors import unknown_name
 from memohop.networks.h2gcn import H2GCN
 from memohop.nn import Graph, fixed_product
-from memohop.pyg import Data, GATConv, GCNConv, LGConv, gcn_norm
+from memohop.pyg import Data, GATConv, GCNConv, LGConv, Sequential, gcn_norm
 from memohop.training import Job, Member
 from memohop.training.device import captured, is_gpu, peak_bytes
 from memohop.training.population import Population
@@ -46,11 +46,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Speed:
-    """One line of the speed table.
+    """One line of the speed table, with milliseconds per model-epoch and their ratio.
 
     Attributes:
-        stock_ms, ms: Milliseconds per model-epoch in stock PyG and in the population.
-        ratio: The first over the second.
         peak_mb: The most megabytes that the population held at once.
         floor_share: The share of the population's step that its graph products alone take (two
             forward, two backward, two for evaluation); None for attention, which has none.
@@ -76,12 +74,21 @@ def measure(
     runs = [Member(split=i % splits, seed=i) for i in range(members)]
     job = Job(data=data, model=model, members=runs, options=options, epochs=1000, device=device)
     population = Population.of(job)
-    peak = _peak(population, device)
+    if is_gpu(device):
+        torch.cuda.reset_peak_memory_stats(device)
+        population.step()
+        peak: float = torch.cuda.max_memory_allocated(device)
+    else:
+        peak = peak_bytes(population.step)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         contenders = [stock_epoch(model, data, device), captured(population.step, device)]
         stock, ours = _take_turns(contenders, device, epochs)
-    floor = _floor_ms(population, members, device)
+    graph, floor = population.task.inputs[1], None
+    if isinstance(graph, Graph) and "attention_dropout" not in str(population.model):
+        hidden = torch.randn(members, graph.num_nodes, _WIDTH, device=device)
+        (product,) = _take_turns([lambda: fixed_product(hidden, graph.matrix)], device, 10)
+        floor = 6 * product / ours
     return Speed(
         dataset=data.name,
         model=model,
@@ -91,7 +98,7 @@ def measure(
         ms=ours / members,
         ratio=stock / (ours / members),
         peak_mb=peak / 1e6,
-        floor_share=None if floor is None else floor / ours,
+        floor_share=floor,
     )
 
 
@@ -111,40 +118,9 @@ def _take_turns(
     return [statistics.median(times) for times in taken]
 
 
-def _floor_ms(population: Population, members: int, device: torch.device) -> float | None:
-    graph = population.task.inputs[1]
-    if not isinstance(graph, Graph) or "attention_dropout" in str(population.model):
-        return None
-    hidden = torch.randn(members, graph.num_nodes, _WIDTH, device=device)
-    (product_ms,) = _take_turns([lambda: fixed_product(hidden, graph.matrix)], device, 10)
-    return 6 * product_ms
-
-
-def _peak(population: Population, device: torch.device) -> float:
-    if is_gpu(device):
-        torch.cuda.reset_peak_memory_stats(device)
-        population.step()
-        return torch.cuda.max_memory_allocated(device)
-    return peak_bytes(population.step)
-
-
 def _wait(device: torch.device) -> None:
     if is_gpu(device):
         torch.cuda.synchronize(device)
-
-
-class StockStack(nn.Module):
-    """Two convolutions, dropout .5 before each."""
-
-    def __init__(self, first: nn.Module, second: nn.Module, activation: Any) -> None:
-        super().__init__()
-        self.first, self.second, self.activation = first, second, activation
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Logits."""
-        hidden = self.first(F.dropout(x, 0.5, self.training), edge_index)
-        hidden = F.dropout(self.activation(hidden), 0.5, self.training)
-        return self.second(hidden, edge_index)
 
 
 class StockMemory(nn.Module):
@@ -181,17 +157,37 @@ class StockH2GCN(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Logits."""
         if not self.hops:
-            arcs = edge_index, two_steps_away(edge_index, len(x))
+            far = H2GCN(1, 1).prepare(edge_index, len(x)).far.pattern  # two steps away, not one
+            arcs = edge_index, torch.stack([far.row, far.col]).long()
             self.hops = [gcn_norm(hop, None, len(x), add_self_loops=False) for hop in arcs]
         hidden = F.relu(self.input(x))
         rounds = [hidden, *(self.conv(hidden, *hop) for hop in self.hops)]
         return self.classifier(F.dropout(torch.cat(rounds, dim=-1), 0.5, self.training))
 
 
-def two_steps_away(edge_index: Tensor, num_nodes: int) -> Tensor:
-    """The arcs to the nodes that two steps reach and one does not."""
-    far = H2GCN(1, 1).prepare(edge_index, num_nodes).far.pattern
-    return torch.stack([far.row, far.col]).long()
+def build_stock(name: str, in_channels: int, out_channels: int) -> nn.Module:
+    """The stock twin of a model."""
+    twin_options(name)
+    if name == "h2gcn":
+        return StockH2GCN(in_channels, out_channels)
+    if name.endswith("+mmp"):
+        convs = [
+            GCNConv(64, 64, cached=True) if name == "gcn+mmp" else GATConv(64, 8, heads=8)
+            for _ in range(2)
+        ]
+        return StockMemory(in_channels, out_channels, convs)
+    if name == "gcn":
+        convs = [GCNConv(*ends, cached=True) for ends in ((in_channels, 64), (64, out_channels))]
+    else:
+        convs = [GATConv(in_channels, 8, heads=8), GATConv(64, out_channels)]
+    stack = [
+        (nn.Dropout(0.5), "x -> x"),
+        (convs[0], "x, arcs -> x"),
+        nn.ReLU() if name == "gcn" else nn.ELU(),
+        nn.Dropout(0.5),
+        (convs[1], "x, arcs -> x"),
+    ]
+    return Sequential("x, arcs", stack)
 
 
 def twin_options(name: str) -> dict[str, Any]:
@@ -199,25 +195,6 @@ def twin_options(name: str) -> dict[str, Any]:
     if name not in OPTIONS:
         raise unknown_name("stock twin of a model", name, OPTIONS)
     return OPTIONS[name]
-
-
-def build_stock(name: str, in_channels: int, out_channels: int) -> nn.Module:
-    """The stock twin of a model."""
-    twin_options(name)
-    if name == "gcn":
-        first = GCNConv(in_channels, 64, cached=True)
-        return StockStack(first, GCNConv(64, out_channels, cached=True), F.relu)
-    if name == "gat":
-        return StockStack(
-            GATConv(in_channels, 8, heads=8), GATConv(64, out_channels, heads=1), F.elu
-        )
-    if name == "h2gcn":
-        return StockH2GCN(in_channels, out_channels)
-    convs = [
-        GCNConv(64, 64, cached=True) if name == "gcn+mmp" else GATConv(64, 8, heads=8)
-        for _ in range(2)
-    ]
-    return StockMemory(in_channels, out_channels, convs)
 
 
 def undirected_arcs(data: Data) -> Tensor:

@@ -12,5 +12,6 @@ with warnings.catch_warnings():
     from torch_geometric.nn import GATConv as GATConv
     from torch_geometric.nn import GCNConv as GCNConv
     from torch_geometric.nn import LGConv as LGConv
+    from torch_geometric.nn import Sequential as Sequential
     from torch_geometric.nn.conv.gcn_conv import gcn_norm as gcn_norm
     from torch_geometric.utils import is_undirected as is_undirected

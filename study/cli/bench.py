@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from statistics import geometric_mean
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -23,6 +24,7 @@ from memohop.errors import DataError, UsageError, check_distinct
 from memohop.outputs import check_output, write_whole
 from study import RESULTS, ROOT
 from study.cli.app import ResultsFile, app, check_counts
+from study.runs.results import grouped
 
 if TYPE_CHECKING:
     from memohop.training import Job
@@ -78,8 +80,7 @@ def bench_speed(
     import memohop
     from memohop.report.terminal import progress_bar
     from memohop.training.device import find_device
-    from study.pages.tables import on_terminal
-    from study.pages.terminal import speed_table
+    from study.pages.tables import TableCell, on_terminal, table_of
     from study.speed import measure, twin_options
 
     names, ids = _dataset_ids(datasets), models.split(",")
@@ -96,8 +97,18 @@ def bench_speed(
                 speeds.append(measure(graph, model, members=count, device=where))
                 progress(len(speeds), len(ids) * len(names))
     legend = f"\n{count} member(s) on {device}; ms per model-epoch, medians."
-    rows = [asdict(speed) for speed in speeds]
-    show(rows, on_terminal(speed_table(speeds)), legend, as_json=json)
+    rows: list[list[Any]] = []
+    for model, group in grouped(speeds, lambda speed: speed.model).items():
+        for speed in group:
+            floor = "" if speed.floor_share is None else speed.floor_share
+            numbers = (speed.stock_ms, speed.ms, speed.ratio, speed.peak_mb, floor)
+            rows.append([speed.dataset, model, *numbers])
+        mean = geometric_mean(speed.ratio for speed in group)
+        rows.append([TableCell("geometric mean", strong=True), model, "", "", mean, "", ""])
+    forms = {"stock ms": "{:.2f}", "ms": "{:.3f}", "ratio": "{:.1f}x"}
+    forms |= {"peak MB": "{:.0f}", "floor": "{:.0%}"}
+    table = on_terminal(table_of({"dataset": "", "model": ""} | forms, rows))
+    show([asdict(speed) for speed in speeds], table, legend, as_json=json)
 
 
 @bench_app.command(name="first-settings", help_epilogue=_FIRST_EXAMPLES)
@@ -167,11 +178,10 @@ def bench_gates(
     from study.runs.runner import source
 
     jobs = [_chosen(results, protocol, model, name) for name in names]
-    command = ["python", "-m", "study", "bench", "gates", "--datasets", datasets, "--model", model]
-    command += ["--protocol", protocol, "--output", output.name]
-    if results is not None:
-        command += ["--results", results.name]
-    gates = Gates(shlex.join(command), source(device), ())
+    words = ["python", "-m", "study", "bench", "gates", "--datasets", datasets, "--model", model]
+    words += ["--protocol", protocol, "--output", output.name]
+    words += [] if results is None else ["--results", results.name]
+    gates = Gates(shlex.join(words), source(device), ())
     if output.exists():
         try:
             gates = gates.continuing(Gates.load(output))
@@ -196,8 +206,7 @@ def _chosen(results: Path | None, protocol: str, model: str, dataset: str) -> Jo
     from study.runs.results import Results, choose
 
     settings, *_ = Experiment("table1").row(protocol, model, dataset)
-    cell = (protocol, dataset, model)
-    rows = Results.load(results or "table1").cells().get(cell)
+    rows = Results.load(results or "table1").cells().get((protocol, dataset, model))
     if rows is None:
         raise UsageError(
             f"the results have no {model} on {dataset} under {protocol}; run python -m study run "

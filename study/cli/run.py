@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -18,7 +19,7 @@ from memohop.cli import app as memohop_app
 from memohop.data.datasets.registry import describe
 from memohop.errors import MemohopError, UsageError, check_distinct, unknown_name
 from study.cli.app import app, check_counts, processes_of
-from study.runs.results import as_texts
+from study.runs.results import as_texts, grouped
 
 if TYPE_CHECKING:
     from memohop.jobs.executor import Executor
@@ -88,8 +89,7 @@ def run(
 
     from memohop.data.datasets.fetch import locate
     from memohop.training.device import find_device
-    from study.pages.tables import on_terminal
-    from study.pages.terminal import plan_rows, plan_table
+    from study.pages.tables import on_terminal, table_of
     from study.runs.experiment import Experiment
     from study.runs.runner import run_cells
     from study.runs.store import Store
@@ -97,8 +97,15 @@ def run(
     chosen = Experiment(experiment)
     cells = _wanted(chosen, protocol, _conditions(only))
     if dry_run:
-        rows = plan_rows(cells)
-        show(rows, on_terminal(plan_table(rows)), as_json=json)
+        rows = plan_of(cells)
+        groups = grouped(rows, itemgetter("protocol", "dataset")) | {("all", ""): rows}
+        lines = []
+        for name, group in groups.items():
+            networks, epochs = (sum(row[of] for row in group) for of in ("networks", "epochs"))
+            lines.append([*name, len(group), networks, networks / len(group), epochs])
+        names = ("protocol", "dataset", "cells", "networks", "networks a cell", "epochs at most")
+        table = table_of(dict.fromkeys(names, "{:,.0f}"), lines)
+        show(rows, on_terminal(table), as_json=json)
         return
     if engine == "local":
         find_device(device)
@@ -141,6 +148,19 @@ def run(
         )
 
 
+def plan_of(cells: Iterable[Cell]) -> list[dict[str, Any]]:
+    """What an experiment takes: for each cell its name, its networks, and their epochs at most.
+
+    Of a ladder, all rungs count, and a network that two rungs share counts once.
+    """
+    rows = []
+    for cell in cells:
+        networks, epochs = cell.size
+        name = {"protocol": cell.protocol, "dataset": cell.dataset, "model": cell.model}
+        rows.append(name | cell.variant | {"networks": networks, "epochs": epochs})
+    return rows
+
+
 def _conditions(given: list[str] | None) -> dict[str, list[str]]:
     """The values for each name, given as ``dataset=texas,cora,model=gcn``."""
     by_name: dict[str, list[str]] = {}
@@ -163,20 +183,20 @@ def _wanted(
     for name in protocols or ():
         if name not in chosen.protocols:
             raise unknown_name(f"protocol of {chosen.id}", name, chosen.protocols)
-    cells = list(chosen.cells(protocols))
+    parts = [
+        (cell, as_texts({"dataset": cell.dataset, "model": cell.model} | cell.axes))
+        for cell in chosen.cells(protocols)
+    ]
     for name, values in only.items():
         check_distinct(f"--only {name}", values)
-        parts = [
-            as_texts({"dataset": cell.dataset, "model": cell.model} | cell.axes) for cell in cells
-        ]
-        if name not in (names := dict.fromkeys(chain(*parts))):
+        if name not in (names := dict.fromkeys(chain(*(part for _, part in parts)))):
             raise unknown_name(f"part of a cell of {chosen.id}", name, names)
-        texts = [part.get(name, "") for part in parts]
+        known = dict.fromkeys(part.get(name, "") for _, part in parts)
         for value in values:
-            if value not in texts:
-                raise unknown_name(f"{name} left in {chosen.id}", value, dict.fromkeys(texts))
-        cells = [cell for cell, text in zip(cells, texts, strict=True) if text in values]
-    return cells
+            if value not in known:
+                raise unknown_name(f"{name} left in {chosen.id}", value, known)
+        parts = [(cell, part) for cell, part in parts if part.get(name, "") in values]
+    return [cell for cell, _ in parts]
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import App
 
@@ -48,15 +48,27 @@ def store_show(path: Path, *, failures: bool = False, json: Json = False) -> Non
         path: The store.
         failures: Show the tracebacks of failed cells.
     """
-    from study.pages.tables import on_terminal
-    from study.pages.terminal import failure_text, store_rows, store_table
+    from study.pages.tables import on_terminal, table_of
     from study.runs.store import Store
 
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    failed = []
     with closing(Store(path, read_only=True)) as store:
-        cells = list(store.cells().values())
-    rows = store_rows(cells)
-    failed = [failure_text(cell, whole=failures) for cell in cells if cell.failure is not None]
-    show(rows, on_terminal(store_table(rows)), *failed, as_json=json)
+        cells = store.cells()
+    for cell in cells.values():
+        name = {"experiment": cell.experiment, "protocol": cell.protocol}
+        new = name | {"cells": 0, "failed": 0, "runs": 0, "finished": ""}
+        row = rows.setdefault((cell.experiment, cell.protocol), new)
+        row["cells" if cell.failure is None else "failed"] += 1
+        row["runs"] += cell.runs
+        row["finished"] = max(row["finished"], cell.finished)
+        if cell.failure is not None:
+            lines = cell.failure.strip().splitlines()
+            shown = "\n".join(lines if failures else lines[-1:])
+            failed.append(f"\n{cell.experiment} {cell.name} failed:\n{shown}")
+    names = ("experiment", "protocol", "cells", "failed", "runs", "last finished")
+    table = table_of(dict.fromkeys(names, "{}"), (row.values() for row in rows.values()))
+    show([*rows.values()], on_terminal(table), *failed, as_json=json)
 
 
 @store_app.command(name="merge", help_epilogue=_MERGE_EXAMPLES)
@@ -170,23 +182,17 @@ def store_verify(
         )
     for key, why in (verdict.different | verdict.lost).items():
         remark(f"run {key}: {why}")
-    counts = {
-        "same": verdict.same,
-        "different": len(verdict.different),
-        "lost": len(verdict.lost),
-        "elsewhere": verdict.elsewhere,
-    }
+    same, different, lost = verdict.same, len(verdict.different), len(verdict.lost)
     if json:
-        print_json([counts])
+        counts = {"same": same, "different": different, "lost": lost}
+        print_json([counts | {"elsewhere": verdict.elsewhere}])
     else:
         print(
-            f"{counts['same']} of {sum(counts.values()) - verdict.elsewhere} runs are the same "
-            f"to the bit; {verdict.elsewhere} other run(s) were made on another device"
+            f"{same} of {same + different + lost} runs are the same to the bit; "
+            f"{verdict.elsewhere} other run(s) were made on another device"
         )
-    if verdict.different or verdict.lost:
-        raise MemohopError(
-            f"{counts['different']} run(s) differ and {counts['lost']} could not be trained again"
-        )
+    if different or lost:
+        raise MemohopError(f"{different} run(s) differ and {lost} could not be trained again")
 
 
 @contextmanager

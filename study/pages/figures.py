@@ -1,10 +1,10 @@
-"""The paper's two figures with their numbers in tables, the gates, and diagrams of ranks."""
+"""Charts: the paper's two figures with their numbers in tables, gates, the fair table, ranks."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -12,19 +12,38 @@ import msgspec
 from memohop.errors import DataError
 from memohop.report.chart import Chart, ChartAxis, Dot, Series
 from memohop.report.environment import render
-from memohop.report.palette import GATES, INK_FOR_ANY_BACKGROUND, marker_of
+from memohop.report.palette import GATES, INK_FOR_ANY_BACKGROUND, Marker, marker_of
 from study.pages.table1 import lead_cell
 from study.pages.tables import Table, TableCell, mean_and_std, score
 from study.paper.curves import Curve, curves
 from study.paper.gates import GateCurve
 from study.runs.results import Results, grouped, measured
 from study.statistics.comparison import Comparison
+from study.statistics.effects import Effect
+from study.statistics.leaderboard import KINDS, Leaderboard, kind_of
 
 _ROW, _BAR = 19, 9  # height of a name and of a bar
 _LETTER = 0.64  # width of a letter over the size of the font, in wide fonts
 _NARROW = 500  # drawings below this width have smaller letters
 _LEAST = 60  # the width of an axis between names on both sides; with less, all are on the left
 _WIDTH = 480  # of a panel
+_LOOKS = {  # of kinds of models
+    "no graph": Marker("grey", "diamond"),
+    "backbone": Marker("orange", "square"),
+    "plug-in": Marker("pink", "diamond"),
+    "memory": Marker("blue", "circle"),
+    "rival": Marker("green", "triangle"),
+}
+_BACKBONES = {
+    "gcn": Marker("blue", "circle"),
+    "gat": Marker("orange", "square"),
+    "sage": Marker("green", "triangle"),
+    "gin": Marker("grey", "diamond"),
+    "gatv2": Marker("amber", "square"),
+    "dir-gcn": Marker("pink", "triangle"),
+    "gcnii": Marker("purple", "diamond"),
+}
+_APART = 0.006  # in homophily, between the points of two backbones on one graph
 
 
 class Line(NamedTuple):
@@ -42,15 +61,10 @@ class Line(NamedTuple):
 
     def series(self, along: str) -> Series:
         """The points with their bands."""
-        dots = [
-            Dot(
-                point.x,
-                point.mean,
-                f"{self.label}, {along} {point.x:g}: {score(point)} % (n = {len(point.scores)})",
-                point.std or 0.0,
-            )
-            for point in self.curve.points
-        ]
+        dots = []
+        for point in self.curve.points:
+            where = f"{self.label}, {along} {point.x:g}: {score(point)} % (n = {len(point.scores)})"
+            dots.append(Dot(point.x, point.mean, where, point.std or 0.0))
         return Series(self.label, marker_of(self.curve.model), dots, self.dashed)
 
 
@@ -65,13 +79,12 @@ class Panel(NamedTuple):
     def draw(self) -> str:
         """The chart as an ``<svg>`` element."""
         points = [point for line in self.lines for point in line.curve.points]
-        low = min(point.mean - (point.std or 0) for point in points)
-        high = max(point.mean + (point.std or 0) for point in points)
+        ends = [point.mean + way * (point.std or 0) for point in points for way in (-1, 1)]
         chart = Chart(
             [line.series(self.x.label.partition(",")[0]) for line in self.lines],
             title=f"{self.title}: test accuracy against {self.x.label}",
             x=self.x,
-            y=_accuracy_axis(f"{self.title}: test accuracy, %", low, high),
+            y=_round_axis(f"{self.title}: test accuracy, %", ends, (1, 2, 5, 10, 20), 7, (0, 100)),
         )
         return chart.svg(_WIDTH, self.height)
 
@@ -164,23 +177,15 @@ def lambda_table(panels: Sequence[Panel]) -> Table:
 
 def gates_chart(curve: GateCurve) -> str:
     """The gates of a model on one dataset as an ``<svg>`` element."""
-    series = [
-        Series(
-            label,
-            marker,
-            [
-                Dot(
-                    (bin_.low + bin_.high) / 2,
-                    getattr(bin_, name),
-                    f"{label}, local homophily {bin_.low:g} to {bin_.high:g}: "
-                    f"{getattr(bin_, name):.2f} ({bin_.nodes} nodes)",
-                    getattr(bin_, f"{name}_std"),
-                )
-                for bin_ in curve.bins
-            ],
-        )
-        for name, label, marker in GATES
-    ]
+    series = []
+    for name, label, marker in GATES:
+        dots = []
+        for nodes in curve.bins:
+            middle, mean = (nodes.low + nodes.high) / 2, getattr(nodes, name)
+            where = f"{label}, local homophily {nodes.low:g} to {nodes.high:g}"
+            told = f"{where}: {mean:.2f} ({nodes.nodes} nodes)"
+            dots.append(Dot(middle, mean, told, getattr(nodes, f"{name}_std")))
+        series.append(Series(label, marker, dots))
     about = f"{curve.dataset}, {curve.model}, λ {curve.lam:g} ({curve.protocol})"
     chart = Chart(
         series,
@@ -191,18 +196,72 @@ def gates_chart(curve: GateCurve) -> str:
     return chart.svg(440, 280)
 
 
+def cost_chart(board: Leaderboard) -> Chart:
+    """The mean score of each ranked model against the time that its searches took."""
+    dots: dict[str, list[Dot]] = {kind: [] for kind in KINDS}
+    for row, cell in board.of_row.items():
+        mean, seconds = board.mean(row), board.seconds(row)
+        if mean is not None and seconds > 0:
+            title = f"{row}: {mean:.2f} after {seconds:.0f} s"
+            dots[kind_of(cell.model)].append(Dot(math.log10(seconds), mean, title))
+    of_all = [dot for of_kind in dots.values() for dot in of_kind]
+    first, last = math.floor(min(dot.x for dot in of_all)), math.ceil(max(dot.x for dot in of_all))
+    return Chart(
+        [Series(kind, _LOOKS[kind], sorted(own)) for kind, own in dots.items() if own],
+        joined=False,
+        title="Mean test score of each model against the time that its searches took",
+        x=ChartAxis("time of all searches of a model, s", first, max(last, first + 1), 1, log=True),
+        y=_round_axis("mean score, %", [dot.y for dot in of_all]),
+    )
+
+
+def gain_chart(effects: Sequence[Effect]) -> Chart:
+    """What memory adds to each backbone on each graph, against its homophily."""
+    series = []
+    for place, (backbone, marker) in enumerate(_BACKBONES.items()):
+        shift = _APART * (place - (len(_BACKBONES) - 1) / 2)
+        dots = []
+        for effect in effects:
+            for gain in effect.gains if effect.backbone == backbone else ():
+                low, high = 100 * gain.interval.low, 100 * gain.interval.high
+                name = f"{effect.backbone}{effect.plug_in} on {gain.column}"
+                title = f"{name}: {gain.points:+.2f} points, from {low:+.2f} to {high:+.2f}"
+                spread = min(100 * (gain.interval.high - gain.interval.mean), 100.0)
+                dots.append(Dot(gain.homophily + shift, gain.points, title, spread))
+        if dots:
+            series.append(Series(backbone, marker, sorted(dots)))
+    # A bar may leave the picture, but not by the first 15 points of it.
+    bars = [(dot.y, min(dot.spread or 0.0, 15.0)) for each in series for dot in each.dots]
+    ends = [0.0, *(y - spread for y, spread in bars), *(y + spread for y, spread in bars)]
+    return Chart(
+        series,
+        joined=False,
+        title="Gain of each backbone by memory against the homophily of the graph",
+        x=ChartAxis("homophily of the graph", 0, 1, 0.2),
+        y=_round_axis("gain by memory, points", ends),
+    )
+
+
 def _name(curve: Curve) -> str:
     """The model, and the axes whose values are numbers."""
     numbers = [f"{k} {v:g}" for k, v in curve.axes.items() if not isinstance(v, str)]
     return ", ".join([curve.model, *numbers])
 
 
-def _accuracy_axis(label: str, low: float, high: float) -> ChartAxis:
-    """An axis with round numbers that has room for all points and bands."""
-    step = next((s for s in (1, 2, 5, 10) if (high - low) / s <= 7), 20)
-    low, high = max(0, math.floor(low / step) * step), min(100, math.ceil(high / step) * step)
-    if low >= high:  # all scores are equal, and at a tick
-        low, high = (low, low + step) if low < 100 else (100 - step, 100)
+def _round_axis(
+    label: str,
+    values: Iterable[float],
+    steps: Sequence[float] = (0.5, 1, 2, 5, 10, 20, 50),
+    most: int = 8,
+    ends: tuple[float, float] = (-math.inf, math.inf),
+) -> ChartAxis:
+    """An axis between two multiples of a step, at most so many of which hold all values."""
+    low, high = min(values), max(values)
+    step = next((step for step in steps if (high - low) / step <= most), steps[-1])
+    low = max(math.floor(low / step) * step, ends[0])
+    high = min(math.ceil(high / step) * step, ends[1])
+    if low >= high:  # all values are equal, and at a tick
+        low, high = (low, low + step) if low < ends[1] else (low - step, low)
     return ChartAxis(label, low, high, step)
 
 
@@ -211,47 +270,36 @@ def rank_diagram(comparison: Comparison, *, title: str, width: int = 720) -> str
 
     The better half of the names is on the left of the axis and the other half on the right, if
     there is room. The bars join models between which the comparison finds no difference. The line
-    above the axis is as long as Nemenyi's critical difference.
-
-    Args:
-        comparison: What to draw.
-        title: What the diagram shows, for people who cannot see it.
-        width: Width of the drawing; it scales to the space it is given.
+    above the axis is as long as Nemenyi's critical difference. The title is for people who cannot
+    see it.
     """
-    size = 13 if width >= _NARROW else 11
-    side = (max(len(name) for name in comparison.models) + 5) * _LETTER * size + 10
+    ranks, size = comparison.by_model, 13 if width >= _NARROW else 11
+    side = (max(map(len, ranks)) + 5) * _LETTER * size + 10
     both = width - 2 * side >= _LEAST
     right = side if both else 2.0 * size
-    lowest, highest = math.floor(min(comparison.ranks)), math.ceil(max(comparison.ranks))
+    lowest, highest = math.floor(min(ranks.values())), math.ceil(max(ranks.values()))
     # Ranks may be equal, and names long.
     scale = max(1, width - side - right) / max(1, highest - lowest)
 
     def across(rank: float) -> float:
         return side + (rank - lowest) * scale
 
-    left = math.ceil(len(comparison.models) / 2) if both else len(comparison.models)
+    left = math.ceil(len(ranks) / 2) if both else len(ranks)
     axis = 58
     names = axis + 16 + _BAR * len(comparison.cliques)
-    height = names + _ROW * left + 8
     rows = []
-    for i, (model, rank) in enumerate(zip(comparison.models, comparison.ranks, strict=True)):
+    for place, (model, rank) in enumerate(ranks.items()):
         # On the left the best is on top, on the right the worst.
-        on_left = i < left
-        row = i if on_left else len(comparison.models) - 1 - i
-        edge = side - 6 if on_left else width - side + 6
-        rows.append(
-            {
-                "rank": rank,
-                "y": names + _ROW * row + 8,
-                "edge": edge,
-                "x": edge - 4 if on_left else edge + 4,
-                "anchor": "end" if on_left else "start",
-                "words": f"{model} {rank:.2f}" if on_left else f"{rank:.2f} {model}",
-            }
-        )
+        if place < left:
+            row, edge, away, anchor = place, side - 6, -4, "end"
+        else:
+            row, edge, away, anchor = len(ranks) - 1 - place, width - side + 6, 4, "start"
+        words = f"{model} {rank:.2f}" if place < left else f"{rank:.2f} {model}"
+        at = {"y": names + _ROW * row + 8, "edge": edge, "x": edge + away, "anchor": anchor}
+        rows.append({"rank": rank, "words": words, **at})
     bars = [
         {
-            "ends": [comparison.by_model[name] for name in (clique[0], clique[-1])],
+            "ends": [ranks[clique[0]], ranks[clique[-1]]],
             "y": axis + 12 + _BAR * i,
             "names": ", ".join(clique),
         }
@@ -265,7 +313,7 @@ def rank_diagram(comparison: Comparison, *, title: str, width: int = 720) -> str
         package="study.pages",
         title=title,
         width=width,
-        height=height,
+        height=names + _ROW * left + 8,
         ink=None,
         size=size,
         ruler={

@@ -17,7 +17,15 @@ from memohop.report.environment import on_page, render
 from memohop.version import __version__
 from study import RESULTS, ROOT
 from study.pages import fair
-from study.pages.figures import FIGURES, gates_chart, lambda_table, noise_table, rank_diagram
+from study.pages.figures import (
+    FIGURES,
+    cost_chart,
+    gain_chart,
+    gates_chart,
+    lambda_table,
+    noise_table,
+    rank_diagram,
+)
 from study.pages.table1 import lead_table, legend, ranks_table, scores_table
 from study.pages.tables import Table, TableCell, duration, number
 from study.paper.gates import Gates
@@ -75,11 +83,10 @@ class Findings:
 def report_page(findings: Findings) -> str:
     """The whole page as text."""
     tables = tables_of(measured(findings.table1)) if findings.table1 else []
-    everything: list[Results | Tuned] = [
-        *findings.results,
-        *([findings.fair] if findings.fair else []),
-    ]
+    everything: list[Results | Tuned] = [*findings.results]
+    everything += [findings.fair] if findings.fair else []
     printed = printed_comparison()
+    curves = findings.gates.curves if findings.gates else ()
     return render(
         "report.html",
         package="study.pages",
@@ -104,12 +111,8 @@ def report_page(findings: Findings) -> str:
         noise=_figure_part("noise", findings.noise),
         lambda_=_figure_part("lambda", findings.lambda_),
         gates=findings.gates,
-        gate_charts=[
-            on_page(gates_chart(curve))
-            for curve in (findings.gates.curves if findings.gates else ())
-            if curve.bins
-        ],
-        fair=_fair_part(findings.fair),
+        gate_charts=[on_page(gates_chart(curve)) for curve in curves if curve.bins],
+        fair=_fair_part(findings.fair) if findings.fair else None,
         timings=timing_table(findings.results) if findings.results else None,
         data=data_table(everything) if everything else None,
         sources=_sources(everything),
@@ -173,20 +176,13 @@ def _figure_part(name: str, results: Results | None) -> dict[str, Any] | None:
     return {"charts": [on_page(panel.draw()) for panel in panels], "tables": tables}
 
 
-def _fair_part(tuned: Tuned | None) -> dict[str, Any] | None:
+def _fair_part(tuned: Tuned) -> dict[str, Any]:
     """Everything on the fair table."""
-    if tuned is None:
-        return None
     board = Leaderboard(tuned)
     boards = [each for each in (board, Leaderboard(tuned, flawed=True)) if each.cells]
     of_all = effects(board) if board.cells else []
     of_memory = [effect for effect in of_all if effect.plug_in == fair.MEMORY and effect.gains]
-    families = {family_of(cell.dataset) for each in boards for cell in each.of_column.values()}
-    cost = gains = None
-    if board.comparison and any(cell.seconds for cell in board.cells.values()):
-        cost = fair.cost_chart(board).both_widths(wide=420, narrow=400)
-    if of_memory:
-        gains = fair.gain_chart(of_memory).both_widths(wide=460, narrow=420)
+    has_costs = board.comparison and any(cell.seconds for cell in board.cells.values())
     return {
         "boards": [
             {
@@ -198,11 +194,11 @@ def _fair_part(tuned: Tuned | None) -> dict[str, Any] | None:
             for each in boards
         ],
         "kinds": KINDS,
-        "families": sorted(families),
+        "families": sorted({family_of(c.dataset) for b in boards for c in b.of_column.values()}),
         "comparison": board.comparison,
         "diagram": _ranks(board.comparison, "Average ranks of all models"),
-        "cost": cost,
-        "gains": gains,
+        "cost": cost_chart(board).both_widths(wide=420, narrow=400) if has_costs else None,
+        "gains": gain_chart(of_memory).both_widths(wide=460, narrow=420) if of_memory else None,
         "answers": fair.answers(board, of_all),
         "effects": fair.effects_table(of_all) if of_all else None,
         "effects_legend": fair.effects_legend(),
@@ -237,30 +233,21 @@ def data_table(results: Iterable[Results | Tuned]) -> Table:
         for dataset in of_experiment.datasets:
             known = {source.datasets.get(dataset, "") for source in of_experiment.sources} - {""}
             digests |= dict.fromkeys((dataset, digest) for digest in sorted(known) or [""])
-    rows = tuple(
-        (
-            TableCell(dataset),
-            TableCell(digest[:12] or "not recorded"),
-            number(info.nodes, ","),
-            number(info.arcs, ","),
-            number(info.homophily),
-            TableCell(info.source, (info.note,) if info.note else ()),
-        )
-        for dataset, digest in digests
-        for info in [describe(dataset)]
-    )
+    rows = []
+    for dataset, digest in digests:
+        info = describe(dataset)
+        size = (number(info.nodes, ","), number(info.arcs, ","), number(info.homophily))
+        source = TableCell(info.source, (info.note,) if info.note else ())
+        rows.append((TableCell(dataset), TableCell(digest[:12] or "not recorded"), *size, source))
     head = ("dataset", "digest", "nodes", "arcs", "homophily", "source")
-    return Table(head, rows, "data-versions")
+    return Table(head, tuple(rows), "data-versions")
 
 
 def pairs_in_words(pairs: Sequence[tuple[str, str]]) -> str:
     """Pairs of models, the better one first, grouped by the better one."""
-    if not pairs:
-        return "no pair"
-    by_first = grouped(pairs, itemgetter(0))
-    return "; ".join(
-        f"{better} from {', '.join(worse for _, worse in own)}" for better, own in by_first.items()
-    )
+    by_first = grouped(pairs, itemgetter(0)).items()
+    texts = (f"{better} from {', '.join(worse for _, worse in own)}" for better, own in by_first)
+    return "; ".join(texts) or "no pair"
 
 
 def cliques_in_words(comparison: Comparison) -> str:
@@ -269,9 +256,8 @@ def cliques_in_words(comparison: Comparison) -> str:
         return "every pair of neighbours differs"
     if len(comparison.cliques[0]) == len(comparison.models):
         return f"all {len(comparison.models)} models together"
-    return "; ".join(
-        f"{clique[0]} to {clique[-1]} ({len(clique)})" for clique in comparison.cliques
-    )
+    ends = ((clique[0], clique[-1], len(clique)) for clique in comparison.cliques)
+    return "; ".join(f"{first} to {last} ({count})" for first, last, count in ends)
 
 
 def _sources(results: list[Results | Tuned]) -> Iterator[str]:

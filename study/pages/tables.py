@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +20,9 @@ NOTHING = "-"
 
 @dataclass(frozen=True)
 class TableCell:
-    """One cell.
+    """A text, perhaps strong (bold) or soft (grey), with smaller notes below it and text beside it.
 
-    Attributes:
-        notes: Smaller lines below the text.
-        value: Sorts the column; the text does if None.
-        strong: Whether the text is bold.
-        soft: Whether it is grey.
-        beside: Smaller text beside it.
+    The value sorts the column; the text does if None.
     """
 
     text: str = NOTHING
@@ -45,12 +40,9 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table.
+    """A table: the names of its columns, its rows, and its name on the page.
 
     Attributes:
-        head: The names of the columns.
-        rows: Each starts with its name.
-        id: Its name on the page.
         kinds: The kind of each row, if the page can choose between them.
         families: The family of columns, by their names, if the page can choose between them.
     """
@@ -97,12 +89,21 @@ def score(scores: MeanAndStd | Printed) -> str:
 
 def duration(seconds: float) -> TableCell:
     """Seconds in the unit that suits them."""
-    minutes = seconds / 60
-    if seconds < 60:
-        text = f"{seconds:.1f} s"
-    else:
-        text = f"{minutes:.1f} min" if minutes < 60 else f"{minutes / 60:.1f} h"
-    return TableCell(text, value=seconds)
+    unit, length = ("s", 1) if seconds < 60 else ("min", 60) if seconds < 3600 else ("h", 3600)
+    return TableCell(f"{seconds / length:.1f} {unit}", value=seconds)
+
+
+def table_of(columns: Mapping[str, str], rows: Iterable[Iterable[Any]]) -> Table:
+    """A table of texts, and of numbers in the form of their columns."""
+
+    def cell(value: Any, form: str) -> TableCell:
+        if isinstance(value, str):
+            return TableCell(value)
+        is_cell = isinstance(value, TableCell)
+        return value if is_cell else TableCell(form.format(value), value=value)
+
+    cells = (tuple(map(cell, row, columns.values())) for row in rows)
+    return Table(tuple(columns), tuple(cells))
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
@@ -138,7 +139,7 @@ def on_terminal(table: Table) -> RichTable:
     from memohop.report.terminal import plain_table
 
     shown = plain_table(table.head[0], numbers=())
-    for column, name in list(enumerate(table.head))[1:]:
+    for column, name in enumerate(table.head[1:], start=1):
         is_text = table.is_text(column)
         shown.add_column(name, justify="left" if is_text else "right", no_wrap=is_text)
     for row in table.rows:

@@ -40,12 +40,11 @@ class Curve:
         over the draws and splits that a point shares with the one at ``x``.
         """
         first = next((point.scores for point in self.points if point.x == x), {})
-        shared = {
-            point.x: [score - first[key] for key, score in point.scores.items() if key in first]
+        differences = {
+            point.x: [point.scores[key] - first[key] for key in shared]
             for point in self.points
-            if point.x > x
+            if point.x > x and (shared := [key for key in point.scores if key in first])
         }
-        differences = {later: each for later, each in shared.items() if each}
         p = corrected_p(differences)
         return {later: (fmean(each), p[later]) for later, each in differences.items()}
 

@@ -30,8 +30,6 @@ class GateBin(msgspec.Struct, frozen=True):
     """Nodes of similar local homophily: the share of a node's neighbours that are of its class.
 
     Attributes:
-        low, high: The range of local homophily.
-        nodes: How many nodes there are.
         kept: Mean over rounds, nodes and splits of the gate on a node's own state.
         absorbed: The same of the gate on the message into the state.
         passed_on: The same of the gate on the message into the memory that neighbours read, without
@@ -91,13 +89,9 @@ class Gates(SavedResults, frozen=True):
 def measure_gates(
     job: Job, *, protocol: str, root: Path | None = None, device: str = "cpu"
 ) -> GateCurve:
-    """Train one network for each split, and read its gates at every node.
+    """Train one network with memory for each split, and read its gates at every node.
 
-    Args:
-        job: A model with memory, a dataset, and how to train.
-        protocol: The name of the protocol that trains so.
-        root: A local folder with the data files.
-        device: ``cpu`` or ``cuda``.
+    ``protocol`` is the name of the one that trains so.
     """
     import torch
 

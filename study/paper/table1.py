@@ -51,12 +51,12 @@ class Printed:
 @cache
 def printed_table1() -> dict[tuple[str, str], Printed]:
     """The cells by (model, dataset), in the order of the print."""
-    return {
-        (row["model"], _OUR_NAMES.get(row["dataset"], row["dataset"])): Printed(
-            float(row["mean"]), float(row["std"]) if row["std"] else None, row["source"]
-        )
-        for row in _rows("printed_table1.csv")
-    }
+    cells = {}
+    for row in _rows("printed_table1.csv"):
+        std = float(row["std"]) if row["std"] else None
+        key = row["model"], _OUR_NAMES.get(row["dataset"], row["dataset"])
+        cells[key] = Printed(float(row["mean"]), std, row["source"])
+    return cells
 
 
 @cache
@@ -109,11 +109,11 @@ class Table1(Board):
     def _flat(self, row: str, column: str) -> dict[str, Any]:
         key, cell = (row, column), self.measured[row, column]
         printed, (points, stds) = printed_table1().get(key), difference(cell)
-        numbers: dict[str, float | None] = {
+        numbers: dict[str, Any] = {
             "mean": cell.mean,
             "std": cell.std,
-            "printed_mean": printed.mean if printed else None,
-            "printed_std": printed.std if printed else None,
+            "printed_mean": printed and printed.mean,
+            "printed_std": printed and printed.std,
             "difference": points,
             "difference_in_printed_stds": stds,
             "val": cell.val,
@@ -127,7 +127,7 @@ class Table1(Board):
             "seeds": cell.seeds,
             "ddof": 1,
             "unit": "percent",
-            "printed_source": printed.source if printed else None,
+            "printed_source": printed and printed.source,
             "among_the_best": self.among_the_best(*key),
             "p_best": self.p_best.get(key),
             "average_rank": self.ranks.get(cell.model),
@@ -171,12 +171,9 @@ def difference(cell: Measured) -> tuple[float | None, float | None]:
 @cache
 def printed_comparison() -> Comparison:
     """The paper's own means, compared like the measured ones."""
-    return compare(
-        {
-            model: [printed_table1()[model, dataset].mean for dataset in table1_datasets()]
-            for model in table1_models()
-        }
-    )
+    by_model = grouped(printed_table1(), itemgetter(0))  # all of them on the same datasets
+    means = {m: [printed_table1()[key].mean for key in by_model[m]] for m in table1_models()}
+    return compare(means)
 
 
 def _in_order(first: list[str], names: Iterable[str]) -> list[str]:

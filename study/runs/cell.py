@@ -125,8 +125,7 @@ class Cell:
     @property
     def name(self) -> str:
         """The name in messages."""
-        axes = (f"{name}={value}" for name, value in self.axes.items())
-        return " ".join((self.protocol, self.dataset, self.model, *axes))
+        return cell_name(self.protocol, self.dataset, self.model, self.axes)
 
     @property
     def splits(self) -> int:
@@ -197,6 +196,11 @@ class Cell:
     def on_rung(self, number: int, tried: tuple[int, ...]) -> Cell:
         """Another rung of the same ladder, counted from 0, with these settings."""
         return replace(self, tried=tried, axes=self.axes | {RUNG: number + 1})
+
+
+def cell_name(protocol: str, dataset: str, model: str, axes: Mapping[str, Scalar]) -> str:
+    """The name of a cell in messages."""
+    return " ".join((protocol, dataset, model, *(f"{name}={axes[name]}" for name in axes)))
 
 
 def best_places(scores: Mapping[int, float], count: int) -> tuple[int, ...]:

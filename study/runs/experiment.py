@@ -154,7 +154,7 @@ class Experiment:
     @property
     def is_search(self) -> bool:
         """Whether its settings are found by successive halving."""
-        return any(protocol.halving for protocol in self._file.protocols.values())
+        return any(map(self.halving, self.protocols))
 
     def halving(self, protocol: str) -> Halving | None:
         """The ladder of a protocol, if it has one."""
@@ -171,8 +171,8 @@ class Experiment:
                 settings, search, space = self.row(protocol, model, dataset)
                 with self._blamed("axes"):
                     _check(model, settings, axes)
-                with self._blamed("seeds"):
-                    for seed in seeds:
+                for seed in seeds:
+                    with self._blamed("seeds"):
                         settings.member(seed=seed)
                 chosen = {name: search[name] for name in search if name not in axes}
                 with self._blamed():
@@ -243,25 +243,21 @@ def _check(model: str, settings: Settings, varied: Search) -> None:
 
     known = entry(model).options()
     settings.member()
-    for name, value in settings.options.items():
+    for name in settings.options:
         _known(f"option of {model}", name, known)
-        _check_option(name, value, known[name])
+    options = [*settings.options.items()]
     for name, values in varied.items():
         _known(f"setting, or option of {model},", name, [*known, *Settings.names()])
         for value in values:
             settings.having({name: value}).member()
-            if name not in Settings.names():
-                _check_option(name, value, known[name])
-
-
-def _check_option(name: str, value: Any, default: Any) -> None:
-    """Refuse an option of another type than its default, and numbers beyond all use."""
-    try:
-        msgspec.convert(value, type(default))
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{name} = {value!r}: {error}") from error
-    if type(default) is int and not 0 <= value <= _LARGEST:
-        raise UsageError(f"{name} = {value}: give a number from 0 to {_LARGEST}")
+        options += [(name, value) for value in values if name not in Settings.names()]
+    for name, value in options:
+        try:
+            msgspec.convert(value, type(known[name]))
+        except msgspec.ValidationError as error:
+            raise UsageError(f"{name} = {value!r}: {error}") from error
+        if type(known[name]) is int and not 0 <= value <= _LARGEST:
+            raise UsageError(f"{name} = {value}: give a number from 0 to {_LARGEST}")
 
 
 def _read(path: Path) -> File:
@@ -280,7 +276,16 @@ def _read(path: Path) -> File:
                 f"{error}; give TOML in UTF-8, without dates and infinite numbers"
             ) from error
         file = msgspec.convert(raw, File)
-        for key, values in _lists(file):
+        # They are multiplied out: a repeated value would double the cells or runs.
+        lists: dict[str, Sequence[Scalar]]
+        lists = {"datasets": file.datasets, "models": file.models, "seeds": file.seeds}
+        lists |= {f"axes.{name}": values for name, values in file.axes.items()}
+        for name, points in file.variants.items():
+            lists[f"variants.{name}"] = [str(sorted(point.items())) for point in points]
+        for name, protocol in file.protocols.items():
+            if protocol.seeds is not None:
+                lists[f"protocols.{name}.seeds"] = protocol.seeds
+        for key, values in lists.items():
             if not values:
                 raise UsageError(f"{key} is empty; give one value at least")
             check_distinct(key, values)
@@ -306,15 +311,3 @@ def _blaming(path: Path, key: str = "") -> Iterator[None]:
         elif "missing required field" in message:
             message += "; add it"
         raise DataError(message) from error
-
-
-def _lists(file: File) -> Iterator[tuple[str, Sequence[Scalar]]]:
-    """The lists that are multiplied out: a repeated value would double the cells or runs."""
-    yield from (("datasets", file.datasets), ("models", file.models), ("seeds", file.seeds))
-    for name, values in file.axes.items():
-        yield f"axes.{name}", values
-    for name, points in file.variants.items():
-        yield f"variants.{name}", [str(sorted(point.items())) for point in points]
-    for name, protocol in file.protocols.items():
-        if protocol.seeds is not None:
-            yield f"protocols.{name}.seeds", protocol.seeds

@@ -49,14 +49,12 @@ def results_of(store: Store, experiment: str, cells: Iterable[StoredCell]) -> Re
     rows: list[Row] = []
     sources = _Sources()
     for cell in cells:
+        name = (cell.protocol, cell.dataset, cell.model, cell.axes)
         for member, setting in store.members_of(cell):
             run, source = store.run(member)
             row = Row(
-                protocol=cell.protocol,
-                dataset=cell.dataset,
-                model=cell.model,
-                axes=cell.axes,
-                setting=setting,
+                *name,
+                setting,
                 split=run.content["split"],
                 seed=run.content["seed"],
                 val=round(run.val, _DIGITS),
@@ -75,12 +73,8 @@ def export_tuned(
 ) -> tuple[Tuned, list[Cell]]:
     """All searches of the experiment that the store has to the end, and the rungs it lacks.
 
-    Args:
-        store: The store.
-        experiment: The experiment.
-        whole: Whether to leave out datasets of which a search is not at its end.
-        earlier: Results from which to take searches that the store has not to the end, if they
-            are of the same settings.
+    ``whole`` leaves out datasets of which a search is not at its end. Searches that the store has
+    not to the end are taken from ``earlier`` results, if they are of the same settings.
     """
     (protocol, *others) = experiment.protocols
     if others or not experiment.halving(protocol):

@@ -210,12 +210,10 @@ class Measured(MeanAndStd):
 
     Attributes:
         axes: What the experiment varies.
-        setting: What validation chose.
         val: Mean validation score of that setting over splits and seeds.
         scores: Its test score on each split, the mean over seeds.
         seeds: How many seeds each split has.
-        runs: How many networks were trained for the choice.
-        seconds: How long they took.
+        runs: How many networks were trained for the choice, in so many seconds.
     """
 
     protocol: str
@@ -240,8 +238,10 @@ def measured(results: Results) -> list[Measured]:
         with suppress(DataError):
             chosen = choose(rows)
             first, by_split = chosen[0], grouped(chosen, lambda row: row.split)
+            name = (first.protocol, first.dataset, first.model, first.axes)
             cell = Measured(
-                *(first.protocol, first.dataset, first.model, first.axes, first.setting),
+                *name,
+                setting=first.setting,
                 val=100 * fmean(row.val for row in chosen),
                 scores={n: fmean(100 * row.test for row in by_split[n]) for n in sorted(by_split)},
                 seeds=len({row.seed for row in chosen}),
@@ -258,12 +258,9 @@ def as_texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def choose(rows: Sequence[Row]) -> list[Row]:
-    """The rows of the setting whose mean validation score is best; the first of equals.
+    """Of a cell the rows of the setting whose mean validation score is best; the first of equals.
 
     A setting with a row without scores is not chosen.
-
-    Args:
-        rows: Those of one cell.
     """
 
     def mean(group: list[Row]) -> float:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import traceback
 import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.metadata import version
@@ -51,14 +53,12 @@ class Attempt:
 
 @dataclass
 class Tally:
-    """How far a run of cells has come.
+    """How far a run of so many cells has come.
 
     Attributes:
-        cells: How many were asked for.
         there: Those that were in the store before, or that another process has put there.
         given_up: Those that had failed before and were not to be tried again.
-        done: Those that were finished now.
-        failed: Those that failed now.
+        done, failed: Those that were finished now, or have failed now.
         lost: By name, why a cell could not be finished; such cells are not in the store.
         elsewhere: Those that another process works on.
         diverged: How many networks have diverged now; they have no score and are never chosen.
@@ -138,7 +138,7 @@ class CellSearch(AskTell[Batch]):
 
     Args:
         cells: Those that should be in the store in the end; of a ladder, those of the first rung.
-        store: The store.
+        store: Where they are to be.
         claims: Those of this process on its cells.
         watcher: Called as ``watcher(tally, cell, share)`` with the share of all the work that is
             done, whenever a cell is finished and often in between.
@@ -155,7 +155,7 @@ class CellSearch(AskTell[Batch]):
         store: Store,
         claims: Claims,
         *,
-        watcher: Watcher | None = None,
+        watcher: Watcher = lambda tally, cell, share: None,
         retry: bool = False,
         limit: int | None = None,
         costly_first: bool = False,
@@ -210,9 +210,9 @@ class CellSearch(AskTell[Batch]):
 
     def show(self, batch: Batch, share: float) -> None:
         """Tell the watcher how far all the work is, with that share of a batch."""
-        if self._watcher is not None and self._total:
+        assert batch.cell is not None
+        if self._total:
             done = self._finished + share * cost(batch.runs)
-            assert batch.cell
             self._watcher(self.tally, batch.cell, min(done / self._total, 1.0))
 
     def _missing(self, cells: Iterable[Cell], retry: bool) -> list[Cell]:
@@ -228,10 +228,8 @@ class CellSearch(AskTell[Batch]):
                 if there is None or there.content != wanted.content or (retry and there.failure):
                     pending.append(wanted)
                     break
-                if there.failure:
-                    self.tally.given_up += 1
-                    break
-                self.tally.there += 1
+                self.tally.given_up += there.failure is not None
+                self.tally.there += there.failure is None
                 wanted = self._after(wanted)
         return pending
 
@@ -265,7 +263,6 @@ class CellSearch(AskTell[Batch]):
             self._waiting.appendleft(after)
 
 
-COMMIT = "MEMOHOP_COMMIT"
 _PACKAGES = ("torch", "torch_geometric", "numpy", "scipy")
 
 
@@ -283,24 +280,19 @@ def commit() -> str | None:
 
     The environment variable ``MEMOHOP_COMMIT`` names it for a copy without its history.
     """
-    if os.environ.get(COMMIT):
-        return os.environ[COMMIT]
-    if not (ROOT / ".git").exists():  # a copy, perhaps below someone else's checkout
-        return None
+    named = os.environ.get("MEMOHOP_COMMIT")
+    if named or not (ROOT / ".git").exists():  # a copy, perhaps below someone else's checkout
+        return named or None
     command = ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
-    try:
-        done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, timeout=20, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()
+    with suppress(OSError, subprocess.SubprocessError):
+        quiet = partial(subprocess.check_output, stderr=subprocess.DEVNULL, timeout=20)
+        return str(quiet(command, cwd=ROOT, text=True)).strip()
+    return None
 
 
 def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        if model := re.search(r"^model name[^:]*:(.*)", lines, flags=re.MULTILINE):
+            return model[1].strip()
+    return platform.processor() or platform.machine()

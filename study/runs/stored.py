@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from memohop.jobs.named import Scalar
 from memohop.training import Job, Result
 from memohop.training.job import digest
-from study.runs.cell import Cell
+from study.runs.cell import Cell, cell_name
 from study.runs.results import NO_SCORE, Count, Score, Source
 
 
@@ -60,7 +60,13 @@ class StoredRun(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
         # Neither SQLite nor JSON has NaN.
         train, val, test = (NO_SCORE if math.isnan(score) else score for score in scores)
         return cls(
-            *(run.id, json.dumps(run.content), train, val, test, result.best_epoch, result.epochs),
+            run.id,
+            json.dumps(run.content),
+            train=train,
+            val=val,
+            test=test,
+            best_epoch=result.best_epoch,
+            epochs=result.epochs,
             packed=zlib.compress(curves.tobytes()),
             seconds=round(result.seconds, 4),
             finished=_now(),
@@ -95,8 +101,7 @@ class StoredRun(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
     @property
     def curves(self) -> NDArray[np.float32]:
         """Training loss and validation score of each epoch, ``[2, epochs]``."""
-        curves = np.frombuffer(zlib.decompress(self.packed), "<f2").reshape(2, -1)
-        return curves.astype(np.float32)
+        return np.frombuffer(zlib.decompress(self.packed), "<f2").reshape(2, -1).astype(np.float32)
 
     @property
     def digest(self) -> str:
@@ -128,6 +133,11 @@ class StoredCell(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
         """A cell that was just finished."""
         name = (cell.id, cell.experiment, cell.protocol, cell.dataset, cell.model)
         return cls(*name, cell.axes, cell.content, failure, _now(), len(cell.runs))
+
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        return cell_name(self.protocol, self.dataset, self.model, self.axes)
 
     @property
     def digest(self) -> str:

@@ -157,8 +157,9 @@ class Tuned(SavedResults, frozen=True, forbid_unknown_fields=True):
     def measured(self, cell: TunedCell) -> Measured:
         """The scores of a cell, as tables show them."""
         splits = enumerate(zip(*cell.test, strict=True))
+        name = (self.protocol, cell.column, cell.row, cell.axes)
         return Measured(
-            *(self.protocol, cell.column, cell.row, cell.axes),
+            *name,
             setting=self.setting(cell),
             val=100 * fmean(fmean(scores) for scores in cell.val),
             scores={split: 100 * fmean(scores) for split, scores in splits},
@@ -175,14 +176,15 @@ class Tuned(SavedResults, frozen=True, forbid_unknown_fields=True):
         for number, cell in enumerate(self.cells, start=1):
             first, drawn = cell.rungs[0], self.drawn.get(cell.space, Drawn((), ()))
             homophily = cell.axes.get("homophily", 0.0)
-            shapes = {tuple(map(len, scores)) for scores in (cell.val, cell.test)}
-            places = [place for rung in cell.rungs for place in rung.settings]
+            is_share = isinstance(homophily, int | float) and 0 <= homophily <= 1
+            widths = {len(scores) for part in (cell.val, cell.test) for scores in part}
+            is_table = len(cell.val) == len(cell.test) and len(widths) == 1 and widths != {0}
+            most, name = max(max(rung.settings) for rung in cell.rungs), (cell.row, cell.column)
+            unlike = [rung for rung in cell.rungs if len(rung.settings) != len(rung.val)]
             wrong = {
                 f"there is no dataset named {cell.dataset!r}": cell.dataset not in known,
-                "the same cell is there before": (cell.row, cell.column) in seen,
-                f"homophily is {homophily!r}, and not a number from 0 to 1": not (
-                    isinstance(homophily, int | float) and 0 <= homophily <= 1
-                ),
+                "the same cell is there before": name in seen,
+                f"homophily is {homophily!r}, and not a number from 0 to 1": not is_share,
                 "nothing that was tried has a score": max(first.val, default=-1) < 0,
                 f"source is {cell.source}, and there are {len(self.sources)}": (
                     cell.source >= len(self.sources)
@@ -192,18 +194,14 @@ class Tuned(SavedResults, frozen=True, forbid_unknown_fields=True):
                     len(row) != len(drawn.names) for row in drawn.rows
                 ),
                 f"a setting is not one of the {len(drawn.rows)} of its space": (
-                    max(places) >= len(drawn.rows)
+                    most >= len(drawn.rows)
                 ),
-                "a rung has not one score for each setting": any(
-                    len(rung.settings) != len(rung.val) for rung in cell.rungs
-                ),
+                "a rung has not one score for each setting": bool(unlike),
                 "the last rung has more than one setting": len(cell.rungs[-1].settings) != 1,
-                "val and test are not tables of one shape": (
-                    len(shapes) != 1 or len(set(next(iter(shapes)))) != 1 or not cell.test[0]
-                ),
+                "val and test are not tables of one shape": not is_table,
                 "the chosen setting has a network without a score": (
                     min(chain(*cell.val, *cell.test), default=-1) < 0
                 ),
             }
             yield from (f"cell {number}: {what}" for what, is_wrong in wrong.items() if is_wrong)
-            seen.add((cell.row, cell.column))
+            seen.add(name)

@@ -93,11 +93,7 @@ class Comparison:
 
 
 def compare(scores: Mapping[str, Sequence[float]]) -> Comparison:
-    """Compare three models or more over the same datasets.
-
-    Args:
-        scores: Of each model, one for each dataset, in the same order; a higher one is better.
-    """
+    """Compare three models or more by their scores on the same datasets; higher is better."""
     ranks = average_ranks(scores)
     models = sorted(scores, key=lambda model: ranks[model])
     table = np.array([scores[model] for model in models]).round(_DIGITS)
@@ -212,12 +208,8 @@ def against(
     """The p-value of each model's distance to a reference, within one dataset.
 
     By the corrected resampled t-test after Holm's correction for the number of models; 1 for the
-    reference itself. Without one it is the best mean: below ``ALPHA`` a model is worse than it.
-
-    Args:
-        scores: Of each model, one for each split, in the same order; two splits or more.
-        reference: One of the models.
-        test_to_train: Test nodes for each training node.
+    reference itself. Without one it is the best mean: below ``ALPHA`` a model is worse than it. The
+    scores are those of each model on two splits or more, in the same order.
     """
     reference = reference or max(scores, key=lambda model: np.mean(scores[model]))
     own = np.asarray(scores[reference])

@@ -32,6 +32,7 @@ from scipy import stats
 
 from memohop.data.datasets.registry import describe
 from memohop.training.metrics import Interval
+from study.runs.results import grouped
 from study.statistics.comparison import ALPHA, corrected_interval, corrected_p, corrected_t_test
 from study.statistics.leaderboard import BACKBONES, Leaderboard, family_of
 
@@ -73,9 +74,7 @@ class Posterior:
 def bayesian_signed_rank(differences: Sequence[float], *, margin: float) -> Posterior:
     """How likely a model is better than another one by more than a margin.
 
-    Args:
-        differences: The score of the one less that of the other, one for each dataset.
-        margin: What counts as no difference in practice; in the unit of the differences.
+    The differences are those of their scores, one for each dataset.
     """
     z = np.array([0.0, *differences])
     sums = z[:, None] + z[None, :]
@@ -92,14 +91,13 @@ def bayesian_signed_rank(differences: Sequence[float], *, margin: float) -> Post
 class Gain:
     """What a plug-in adds on one dataset, in points.
 
-    Attributes:
-        column: The name of the dataset.
-        homophily: That of the graph.
-        points: The mean gain over the splits.
-        interval: The corrected resampled interval of that gain, in shares of 1.
-        p: The p-value, after Holm's correction for all plug-ins and backbones on the dataset.
+    With the homophily of the graph, the mean gain over the splits, its corrected resampled interval
+    in shares of 1, and its p-value, after Holm's correction for all plug-ins and backbones on the
+    dataset.
     """
 
+    backbone: str
+    plug_in: str
     column: str
     homophily: float
     points: float
@@ -114,11 +112,9 @@ class Gain:
 
 @dataclass(frozen=True)
 class Effect:
-    """What a plug-in adds to a backbone.
+    """What a plug-in adds to a backbone, on each dataset; there is more on these in ``gains``.
 
-    Attributes:
-        points: The gain on each dataset, by its name.
-        gains: More on each of these; empty for the mean over backbones.
+    That is empty for the mean over backbones.
     """
 
     backbone: str
@@ -148,21 +144,20 @@ class Effect:
 
 def effects(board: Leaderboard) -> list[Effect]:
     """Of each plug-in on each backbone, and on the mean over backbones that all datasets have."""
-    by_pair: dict[tuple[str, str], list[Gain]] = {}
-    for column in board.columns:
-        for pair, gain in _gains(board, column):
-            by_pair.setdefault(pair, []).append(gain)
+    gains = [gain for column in board.columns for gain in _gains(board, column)]
     of_all = []
     for plug_in in PLUG_INS:
-        of_plug_in = {b: by_pair[b, plug_in] for b in BACKBONES if (b, plug_in) in by_pair}
-        of_all += [
-            Effect(backbone, plug_in, {gain.column: gain.points for gain in gains}, tuple(gains))
-            for backbone, gains in of_plug_in.items()
-        ]
-        points: dict[str, list[float]] = {}
-        for gain in (gain for gains in of_plug_in.values() for gain in gains):
-            points.setdefault(gain.column, []).append(gain.points)
-        means = {c: fmean(gains) for c, gains in points.items() if len(gains) == len(BACKBONES)}
+        own = [gain for gain in gains if gain.plug_in == plug_in]
+        own.sort(key=lambda gain: BACKBONES.index(gain.backbone))
+        by_backbone = grouped(own, lambda gain: gain.backbone)
+        for backbone, each in by_backbone.items():
+            points = {gain.column: gain.points for gain in each}
+            of_all.append(Effect(backbone, plug_in, points, tuple(each)))
+        means = {
+            column: fmean(gain.points for gain in each)
+            for column, each in grouped(own, lambda gain: gain.column).items()
+            if len(each) == len(BACKBONES)
+        }
         if means:
             of_all.append(Effect(ALL, plug_in, means))
     return of_all
@@ -172,10 +167,11 @@ def beside_residuals(board: Leaderboard, plug_in: str) -> list[Effect]:
     """What a plug-in gives more than residual connections give, on each backbone that has both."""
     of_all = []
     for backbone in BACKBONES:
+        pair = (backbone + plug_in, backbone + RESIDUALS)
         points = {
-            column: 100 * fmean(_differences(scores, backbone + plug_in, backbone + RESIDUALS))
+            column: 100 * fmean(_differences(scores, *pair))
             for column, scores in board.scores.items()
-            if {backbone + plug_in, backbone + RESIDUALS} <= scores.keys()
+            if {*pair} <= scores.keys()
         }
         if points:
             of_all.append(Effect(backbone, plug_in, points))
@@ -206,8 +202,8 @@ def _differences(
     return [(a - b) / 100 for a, b in zip(scores[model], scores[reference], strict=True)]
 
 
-def _gains(board: Leaderboard, column: str) -> Iterator[tuple[tuple[str, str], Gain]]:
-    """The gains of all plug-ins on all backbones on one dataset."""
+def _gains(board: Leaderboard, column: str) -> Iterator[Gain]:
+    """Those of all plug-ins on all backbones on one dataset."""
     scores, cell = board.scores[column], board.of_column[column]
     ratio = describe(cell.dataset).test_to_train
     differences = {
@@ -219,4 +215,4 @@ def _gains(board: Leaderboard, column: str) -> Iterator[tuple[tuple[str, str], G
     p = corrected_p(differences, partial(corrected_t_test, test_to_train=ratio))
     for pair, of_splits in differences.items():
         interval = corrected_interval(of_splits, test_to_train=ratio)
-        yield pair, Gain(column, cell.homophily, 100 * fmean(of_splits), interval, p[pair])
+        yield Gain(*pair, column, cell.homophily, 100 * fmean(of_splits), interval, p[pair])

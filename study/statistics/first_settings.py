@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from memohop.data.datasets.registry import describe
 from memohop.fit import Setting
 from memohop.training import NUMBERS
+from study.runs.results import grouped
 from study.runs.tuned import Tuned, TunedCell
 
 COUNT = 4
@@ -36,7 +37,6 @@ class FirstSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The settings to begin with, those of each model together, the most useful one first.
 
     Attributes:
-        experiment: The experiment that they come from.
         every: Those that all datasets give, with which ``fit`` begins.
         without: By dataset, those that the other datasets give: no dataset may be judged by a
             search whose start has seen it.
@@ -50,18 +50,15 @@ class FirstSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def first_settings(tuned: Tuned, models: Iterable[str], *, count: int = COUNT) -> FirstSettings:
     """The first settings of some models, from all datasets and without each of them.
 
-    Args:
-        tuned: The results of the search.
-        models: The ids of the models; those without results are left out.
-        count: How many settings of each.
+    There are so many of each model; models without results are left out.
     """
     honest = [cell for cell in tuned.cells if not describe(cell.dataset).flawed]
     wanted = list(models)
 
     def of(cells: list[TunedCell]) -> list[Setting]:
-        by_model = {model: [cell for cell in cells if cell.model == model] for model in wanted}
-        groups = [list(_best(tuned, own, count)) for own in by_model.values() if own]
-        return [setting for group in groups for setting in group]
+        by_model = grouped(cells, lambda cell: cell.model)
+        there = (by_model[model] for model in wanted if model in by_model)
+        return [setting for own in there for setting in _best(tuned, own, count)]
 
     names = dict.fromkeys(cell.dataset for cell in honest)
     without = {name: of([cell for cell in honest if cell.dataset != name]) for name in names}

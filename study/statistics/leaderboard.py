@@ -40,11 +40,10 @@ def kind_of(model: str) -> Kind:
 
 def family_of(dataset: str) -> str:
     """The kind of a dataset."""
-    if dataset in ("squirrel", "chameleon", "squirrel-filtered", "chameleon-filtered"):
+    if dataset.startswith(("squirrel", "chameleon")):
         return "wikipedia"
     families = {"geom-gcn": "web", "planetoid": "citations", "platonov": "platonov"}
-    family = families.get(describe(dataset).family, "synthetic")
-    return "actors" if dataset == "actor" else family
+    return "actors" if dataset == "actor" else families.get(describe(dataset).family, "synthetic")
 
 
 class Board:
@@ -95,18 +94,16 @@ class Board:
         A model that was measured on other splits than most is left out; nothing is compared on a
         single split, or where most models do not share theirs.
         """
-        by_column: dict[str, dict[str, Mapping[int, float]]] = {name: {} for name in self.columns}
-        for (row, column), cell in self.measured.items():
-            by_column[column][row] = cell.scores
         scores = {}
-        for column, of_models in by_column.items():
-            splits = [tuple(of_splits) for of_splits in of_models.values()]
+        for column in self.columns:
+            cells = {row: c for (row, name), c in self.measured.items() if name == column}
+            splits = [tuple(cell.scores) for cell in cells.values()]
             most = max(splits, key=splits.count)
             sound = len(most) > 1 and 2 * splits.count(most) > len(splits)
             scores[column] = {
-                row: tuple(of_splits.values())
-                for row, of_splits in of_models.items()
-                if sound and tuple(of_splits) == most
+                row: tuple(cell.scores.values())
+                for row, cell in cells.items()
+                if sound and tuple(cell.scores) == most
             }
         return scores
 
@@ -151,12 +148,8 @@ class Board:
 class Leaderboard(Board):
     """All cells, on data without a flaw or on data with one.
 
-    Args:
-        tuned: The results that it is made of.
-        flawed: Whether it is about the data with a flaw.
-
     Attributes:
-        cells: The cells, by the names of model and dataset.
+        cells: By the names of model and dataset.
         of_row, of_column: A cell of each model and dataset, for what all its cells have in common.
     """
 
@@ -196,11 +189,11 @@ class Leaderboard(Board):
 
     def networks(self, row: str) -> int:
         """How many networks the searches of a model trained, on all datasets."""
-        return sum(cell.networks for (name, _), cell in self.cells.items() if name == row)
+        return sum(self.cells[key].networks for key in self.cells if key[0] == row)
 
     def seconds(self, row: str) -> float:
         """How long they took."""
-        return sum(cell.seconds for (name, _), cell in self.cells.items() if name == row)
+        return sum(self.cells[key].seconds for key in self.cells if key[0] == row)
 
     def mean(self, row: str) -> float | None:
         """The mean score of a model over the ranked datasets, if it has all of them."""
@@ -253,13 +246,7 @@ class Leaderboard(Board):
 
 @dataclass(frozen=True)
 class Published:
-    """A figure.
-
-    Attributes:
-        points: In percent.
-        method: What it is of.
-        source: Where it stands.
-    """
+    """A figure in percent, the method that it is of, and where it stands."""
 
     points: float
     method: str

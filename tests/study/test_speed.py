@@ -35,8 +35,8 @@ def test_the_stock_twin_is_the_same_network(name, data):
             stock.input.weight.copy_(ours.input.weight.t())
             stock.classifier.load_state_dict(ours.classifier.state_dict())
         elif name in ("gcn", "gat"):
-            copy_layer(stock.first, ours.convs[0], transpose=True)
-            copy_layer(stock.second, ours.convs[1])
+            copy_layer(stock[1], ours.convs[0], transpose=True)
+            copy_layer(stock[4], ours.convs[1])
         else:
             stock.input.weight.copy_(ours.input.weight.t())
             stock.input.bias.copy_(ours.input.bias)

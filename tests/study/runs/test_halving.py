@@ -13,8 +13,8 @@ import memohop
 from memohop.errors import DataError
 from memohop.jobs.named import NamedGraph
 from study.cli import main
+from study.cli.run import plan_of
 from study.pages.page import data_table
-from study.pages.terminal import plan_rows
 from study.runs.cell import RUNG, Halving, Rung, best_places
 from study.runs.experiment import Experiment
 from study.runs.export import export_tuned
@@ -81,8 +81,8 @@ def test_the_first_rung_has_every_variant(cells):
     assert with_labels.options["labels"] == "memory"
     assert with_labels.data.options["homophily"] == 0.1
     assert {run.epochs for run in cells[0].runs} == {3}
-    assert [row["networks"] for row in plan_rows(cells)] == [8 + 2 + 6] * 7
-    assert [row["epochs"] for row in plan_rows(cells)] == [8 * 3 + 2 * 3 + 6 * 6] * 7
+    assert [row["networks"] for row in plan_of(cells)] == [8 + 2 + 6] * 7
+    assert [row["epochs"] for row in plan_of(cells)] == [8 * 3 + 2 * 3 + 6 * 6] * 7
 
 
 def test_a_direction_is_drawn_on_directed_graphs_alone(cells, search_file):
