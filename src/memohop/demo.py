@@ -128,12 +128,10 @@ def run_demo(
     processes: int | None = None,
     progress: Progress | None = None,
 ) -> DemoResult:
-    """Train every model on every graph.
+    """Train every model on every graph, by default as ``memohop demo`` does.
 
-    Args:
-        settings: What to train; by default what ``memohop demo`` does.
-        processes: How many processes share the work; by default one for each core.
-        progress: Called as ``progress(done, total)`` after each task.
+    So many processes share the work, by default one for each core. After each task
+    ``progress(done, total)`` is called.
     """
     import torch
 

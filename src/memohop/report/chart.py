@@ -99,8 +99,29 @@ class Chart:
 
         Axes and text are drawn in ``ink``, by default the colour of the surrounding text.
         """
-        plot = _Plot(self, width, height)
-        return render("chart.svg", chart=self, plot=plot, ink=ink, symbols=_SYMBOLS)
+        longest = max(len(line.label) for line in self.series)
+        right, top = width - longest * _LETTER - 24, 48.0 if self.joined else 30.0
+        plot = _Plot(self.x, self.y, left=40.0, right=right, top=top, bottom=height - 46.0)
+        label = self.x.label
+        return render(
+            "chart.svg",
+            chart=self,
+            plot=plot,
+            size=(width, height),
+            x_label=label if len(label) * _LETTER < width else label.partition(":")[0],
+            names=self._names(plot),
+            ink=ink,
+            symbols=_SYMBOLS,
+        )
+
+    def _names(self, plot: _Plot) -> list[tuple[Series, float]]:
+        """The lines, and the heights of their names: beside the last points, or as a list."""
+        if not self.joined:
+            step, first = 1.3 * _LINE, plot.top + 3.5
+            return [(line, first + step * place) for place, line in enumerate(self.series)]
+        lines = sorted(self.series, key=lambda line: plot.up(line.dots[-1].y))
+        ends = [plot.up(line.dots[-1].y) for line in lines]
+        return list(zip(lines, spread_out(ends, gap=_LINE, high=plot.bottom), strict=True))
 
     def both_widths(self, *, wide: int, narrow: int) -> dict[str, Markup]:
         """For screens and paper, and again for phones, where its text would be too small.
@@ -115,55 +136,31 @@ class Chart:
 class _Plot:
     """The rectangle that holds the points of a chart, and the coordinates of numbers in it."""
 
-    chart: Chart
-    width: int
-    height: int
-    left: float = 40.0
-
-    @property
-    def right(self) -> float:
-        return self.width - max(len(line.label) for line in self.chart.series) * _LETTER - 24
-
-    @property
-    def top(self) -> float:
-        return 48.0 if self.chart.joined else 30.0
-
-    @property
-    def bottom(self) -> float:
-        return self.height - 46.0
-
-    @property
-    def x_label(self) -> str:
-        label = self.chart.x.label
-        return label if len(label) * _LETTER < self.width else label.partition(":")[0]
+    x: ChartAxis
+    y: ChartAxis
+    left: float
+    right: float
+    top: float
+    bottom: float
 
     def across(self, value: float) -> float:
-        return self.left + self.chart.x.share(value) * (self.right - self.left)
+        return self.left + self.x.share(value) * (self.right - self.left)
 
     def up(self, value: float) -> float:
-        return self.bottom - self.chart.y.share(value) * (self.bottom - self.top)
+        return self.bottom - self.y.share(value) * (self.bottom - self.top)
 
     def path(self, points: Iterable[Sequence[Any]]) -> str:
         return "M" + "L".join(f"{self.across(x):.2f} {self.up(y):.2f}" for x, y, *_ in points)
 
     def ends(self, dot: Dot) -> list[tuple[float, float]]:
         """Both ends of the spread of a point, cut off at those of the axis."""
-        y, spread = self.chart.y, dot.spread or 0
-        return [(dot.x, max(dot.y - spread, y.low)), (dot.x, min(dot.y + spread, y.high))]
+        below, above = dot.y - (dot.spread or 0), dot.y + (dot.spread or 0)
+        return [(dot.x, max(below, self.y.low)), (dot.x, min(above, self.y.high))]
 
     def band(self, dots: Sequence[Dot]) -> str:
         """Above the points from left to right, and back below them."""
         below, above = zip(*map(self.ends, dots), strict=True)
         return self.path([*above, *below[::-1]])
-
-    def names(self) -> list[tuple[Series, float]]:
-        """The lines, and the heights of their names: beside the last points, or as a list."""
-        if not self.chart.joined:
-            step, first = 1.3 * _LINE, self.top + 3.5
-            return [(line, first + step * place) for place, line in enumerate(self.chart.series)]
-        lines = sorted(self.chart.series, key=lambda line: self.up(line.dots[-1].y))
-        ends = [self.up(line.dots[-1].y) for line in lines]
-        return list(zip(lines, spread_out(ends, gap=_LINE, high=self.bottom), strict=True))
 
 
 def spread_out(values: Sequence[float], *, gap: float, high: float) -> list[float]:

@@ -27,11 +27,9 @@ _PARTS = ("train", "val", "test")
 def read_geom_gcn(folder: Path, splits: Sequence[Path], *, words: int | None = None) -> Data:
     """The graph in ``folder``: directed, with the self-loops of the file, duplicates merged.
 
-    Args:
-        folder: Holds ``out1_graph_edges.txt`` and ``out1_node_feature_label.txt``.
-        splits: One archive of three masks for each split.
-        words: Length of the vocabulary, if the file lists the words of each node by number (as
-            Actor's does). Otherwise it has a zero or one for every word.
+    Each split is an archive of three masks. If ``words``, the length of the vocabulary, is given,
+    the file lists the words of each node by number (as Actor's does). Otherwise it has a zero or
+    one for every word.
     """
     # Each in the row of its node: Actor's file is in another order.
     rows = sorted(
@@ -102,16 +100,11 @@ class _Unpickler(pickle.Unpickler):
 
 
 def read_planetoid(folder: Path, name: str, *, splits: Sequence[Path] | None) -> Data:
-    """The graph in the eight files of a name: undirected, without self-loops.
+    """The graph in the files ``ind.NAME.allx`` and so on: undirected, without self-loops.
 
-    CiteSeer has nodes that no file describes: they get no features and class 0, as in
-    Geom-GCN's loader.
-
-    Args:
-        folder: Holds ``ind.NAME.allx`` and so on.
-        name: ``cora``, ``citeseer`` or ``pubmed``.
-        splits: Archives of Geom-GCN's splits, or None for the one public split of Planetoid
-            with 20 training nodes of each class.
+    CiteSeer has nodes that no file describes: they get no features and class 0, as in Geom-GCN's
+    loader. The splits are Geom-GCN's, or None for the one public split of Planetoid with 20
+    training nodes of each class.
     """
 
     def part(suffix: str) -> Any:
