@@ -31,11 +31,11 @@ PRINTED = {
 
 def matrix(edges, nodes):
     """Symmetric, each edge once in each direction, without self-loops."""
-    found = np.zeros((nodes, nodes), dtype=np.float32)
-    for u, v in edges:
-        if u != v:
-            found[u, v] = found[v, u] = 1
-    return sparse.csr_array(found)
+    dense = np.zeros((nodes, nodes), dtype=np.float32)
+    source, target = np.array(edges, dtype=int).reshape(-1, 2).T
+    dense[source, target] = dense[target, source] = 1
+    np.fill_diagonal(dense, 0)
+    return sparse.csr_array(dense)
 
 
 @pytest.mark.parametrize("name", PRINTED)
@@ -109,13 +109,10 @@ def test_every_measure_is_its_definition(graph):
 def test_a_neighbour_in_one_direction_tells_and_in_the_other_does_not():
     """Two of each class point to their own hub, and hubs point to whom they like."""
     y = np.array([0, 0, 1, 1, 0, 1])
-    out = sparse.lil_array((6, 6))
-    for node, hub in ((0, 4), (1, 4), (2, 5), (3, 5)):
-        out[node, hub] = 1
-    for hub in (4, 5):
-        for node in range(4):
-            out[hub, node] = 1
-    out = sparse.csr_array(out)
+    dense = np.zeros((6, 6))
+    dense[[0, 1, 2, 3], [4, 4, 5, 5]] = 1
+    dense[4:, :4] = 1
+    out = sparse.csr_array(dense)
     # Of the six nodes four hear their own class and two hear both alike: p(c, c) is 5/12.
     expected = 2 * (5 / 12 * math.log(5 / 3) + 1 / 12 * math.log(1 / 3)) / math.log(2)
     assert informativeness_of_a_neighbour(out, y) == pytest.approx(expected)
