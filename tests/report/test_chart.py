@@ -9,7 +9,8 @@ from importlib import resources
 import pytest
 
 from memohop.report.chart import Chart, ChartAxis, Dot, Series, VerticalMark, spread_out
-from memohop.report.palette import HUES, THEMES, marker_of, themed
+from memohop.report.environment import on_page
+from memohop.report.palette import HUES, THEMES, marker_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 X = ChartAxis("across", 0, 1, 0.5)
@@ -122,5 +123,5 @@ def test_a_chart_takes_its_colours_from_the_page_and_its_ink_from_who_asks():
     assert all(shades.keys() >= HUES.keys() for shades in THEMES.values())
     drawn = Chart([series()], "one line", X, Y).svg()
     assert "color:#0072b2" in drawn
-    assert "color:var(--blue)" in themed(drawn)
-    assert "#" not in themed(drawn)
+    assert "color:var(--blue)" in on_page(drawn)
+    assert "#" not in on_page(drawn)

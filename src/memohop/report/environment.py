@@ -10,7 +10,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from memohop.outputs import printable
-from memohop.report.palette import THEMES, themed
+from memohop.report.palette import HUES, THEMES
 
 
 def render(template: str, *, package: str = "memohop.report", **values: Any) -> str:
@@ -20,8 +20,9 @@ def render(template: str, *, package: str = "memohop.report", **values: Any) -> 
 
 def on_page(chart: str, kind: str = "") -> Markup:
     """An ``<svg>`` element in the colours of the page, with a CSS class if one is given."""
-    named = chart.replace("<svg ", f'<svg class="{kind}" ', 1) if kind else chart
-    return Markup(themed(named))
+    for name, colour in HUES.items():
+        chart = chart.replace(colour, f"var(--{name})")
+    return Markup(chart.replace("<svg ", f'<svg class="{kind}" ', 1) if kind else chart)
 
 
 @cache

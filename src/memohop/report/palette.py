@@ -1,9 +1,9 @@
 """Every colour and symbol of the charts and pages.
 
 Most colour-blind people can tell the hues apart (after Okabe and Ito); symbols tell the lines apart
-for everybody. Charts are drawn in ``HUES``, which suit a file shown on white or on dark. On a page,
-:func:`themed` replaces them with the page's variables of the same name, whose shades follow its
-theme; ``templates/palette.css`` writes these variables from ``THEMES``.
+for everybody. Charts are drawn in ``HUES``, which suit a file shown on white or on dark. On a page
+they become the page's variables of the same name, whose shades follow its theme;
+``templates/palette.css`` writes these variables from ``THEMES``.
 """
 
 from __future__ import annotations
@@ -66,10 +66,3 @@ GATES = (  # attribute, label, marker
 def marker_of(model: str) -> Marker:
     """How the line of a model is drawn."""
     return _MODELS.get(model, Marker("grey", "circle"))
-
-
-def themed(chart: str) -> str:
-    """A chart in the colours of the page around it."""
-    for name, colour in HUES.items():
-        chart = chart.replace(colour, f"var(--{name})")
-    return chart
