@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memohop.fit._model import Component, Ensemble
+from memohop.fit._ensemble import Component, Ensemble
 from memohop.folders import sha256
 from tiny_problem import tiny_problem
 
@@ -29,7 +29,7 @@ def everything(estimator: Any, *data: Any, kinds: Sequence[str] = PARTS) -> Any:
         copy.copy(estimator).set_params(models=[name]).fit(*data).model_.components[0]
         for name in kinds
     ]
-    model = estimator.set_params(models=["linear"]).fit(*data)
+    model = estimator.set_params(models=("linear",)).fit(*data)
     components = [Component(one.setting, 1 / len(fitted), one.models) for one in fitted]
     seen = {}
     for one in components:  # as in one fit, kinds that see the same have one view

@@ -12,7 +12,7 @@ from memohop.explain import as_pyg
 from memohop.explain._contributions import memory_shares
 from memohop.explain._pyg import PyGClassifier
 from memohop.explain.gates import gate_readout
-from memohop.fit._model import Ensemble
+from memohop.fit._ensemble import Ensemble
 from numerics import assert_rounded, in_float64, seeded, with_parameters
 
 NODES = 60

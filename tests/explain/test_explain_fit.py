@@ -14,7 +14,7 @@ from memohop import UsageError
 from memohop.explain import explain_fit
 from memohop.explain._fit import _OF_COLUMNS
 from memohop.fit import _views as views
-from memohop.fit._model import UNCHANGED, Calibration
+from memohop.fit._certainty import UNCHANGED, Calibration
 from memohop.fit._record import RarePositives
 from memohop.fit.candidates import _network as network
 from memohop.fit.estimators import GraphClassifier

@@ -14,13 +14,13 @@ from scipy.optimize import minimize
 
 from memohop import GraphRegressor
 from memohop.fit._certainty import (
+    Calibration,
     fit_calibration,
     paired_interval,
     reach,
     score_interval,
     too_high,
 )
-from memohop.fit._model import Calibration
 from memohop.training import Enough
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Regression

@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 
 import memohop
 from memohop import DataError, GraphClassifier, MemohopError
+from memohop.explain import explain_fit
 from memohop.folders import named, sha256, sha256_of
 from saved_models import changed, tables, write_json
 
@@ -59,7 +60,8 @@ FORGERIES = [
     ((*OPTIONS, "readout"), "none", "are not those|readout"),
     ((*OPTIONS, "dropout"), 1.5, "dropout rate"),
     (("views", 0, "sees"), "stars", "sees must be one of"),
-    (("n_features_in_",), 4, "columns make 3"),
+    (("n_features_in_",), 4, "a part has"),
+    (("n_features_in_",), 10**12, "a part has"),
     (("n_features_in_",), "3", "Expected `int`"),
     (("directed_",), True, "which its view does not make"),
     (("classes_",), ["ham"], "different names"),
@@ -69,7 +71,6 @@ FORGERIES = [
     (("classes_",), [1, 2**70], "classes"),
     (("overall_",), [0.5], "overall"),
     (("mean_weight_",), -1.0, "Expected `float` > 0"),
-    (("encoder_", "columns"), [], "columns make 1 feature"),
     (("encoder_", "columns", 0, "kind"), "picture", "Invalid value"),
     (("encoder_", "columns", 0, "std"), 0.0, "Expected `float` > 0"),
     (("reading_", "label"), False, "Expected `str | null`"),
@@ -98,11 +99,12 @@ def test_wrong_content_is_refused(model, keys, value, words):
         memohop.load_model(model)
 
 
-@pytest.mark.parametrize("features", [4, 10**12])
-def test_features_that_parts_do_not_have_are_refused(model, features):
-    """Of a model of arrays, of which no columns are known."""
-    changed(model, "encoder_", value=None)
-    test_wrong_content_is_refused(model, ("n_features_in_",), features, "a part has")
+def test_columns_that_make_other_features_are_refused_where_they_are_used(model):
+    changed(model, "encoder_", "columns", 0, "missing", value=True)
+    loaded = memohop.load_model(model)
+    for use_them in (lambda: loaded.predict(*tables()), lambda: explain_fit(loaded)):
+        with pytest.raises(DataError, match=r"this model make 4 feature\(s\), and it has"):
+            use_them()
 
 
 def no_number(tensors):

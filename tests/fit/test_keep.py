@@ -21,12 +21,12 @@ from memohop import (
 from memohop.fit import _keep as keep
 from memohop.fit import _views as views
 from memohop.fit._candidate import Setting
-from memohop.fit._model import Component, Ensemble
+from memohop.fit._ensemble import Component, Ensemble
 from memohop.fit._saved import checked_options
 from memohop.fit.candidates._linear import LinearFamily
 from memohop.fit.candidates.spaces import NETWORKS
-from saved_models import FAST, changed, everything
-from tiny_problem import ring, tiny_problem
+from saved_models import changed, everything
+from tiny_problem import QUICK, ring, tiny_problem
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def regressor(few_epochs):
     y = 1000 + 50 * tiny_problem().x[:, 0].astype(float)
     y[::6] = np.nan
     x = sparse.csr_array(np.where(tiny_problem().x > 0, tiny_problem().x, 0))
-    return everything(GraphRegressor(**FAST), x, y, ring(60)[:, :60])  # directed
+    return everything(GraphRegressor(**QUICK), x, y, ring(60)[:, :60])  # directed
 
 
 @pytest.mark.parametrize("kind", ["classifier", "regressor"])
@@ -170,7 +170,7 @@ def test_views_that_share_their_combinations_are_saved(tmp_path, monkeypatch):
     monkeypatch.setattr(views, "_WIDE", 2)
     problem, setting = tiny_problem(), ({}, {"freedom": 1.0})
     names = np.array(["ham", "spam"])[problem.y]
-    model = GraphClassifier(models=["linear+neighbours", "linear+rows"], **FAST)
+    model = GraphClassifier(models=["linear+neighbours", "linear+rows"], **QUICK)
     model.fit(problem.x, names, ring(60))
     parts = []
     for sees in ("neighbours", "rows"):

@@ -9,9 +9,8 @@ import pytest
 from sklearn.metrics import f1_score
 
 from memohop.fit._candidate import Candidate, Fit, Search, Setting
-from memohop.fit._certainty import score_interval
+from memohop.fit._certainty import UNCHANGED, Calibration, score_interval
 from memohop.fit._ensemble import Chosen
-from memohop.fit._model import UNCHANGED, Calibration
 from memohop.fit._verdict import make_record
 from memohop.fit.candidates._linear import LinearFamily
 from memohop.report.fit import fit_table

@@ -22,7 +22,7 @@ from memohop.explain.node import (
     memory_networks,
     node_reasons,
 )
-from memohop.fit import Component, Feature, FitRecord, Inputs, Network, Setting
+from memohop.fit import Component, Feature, FitRecord, Inputs, Network, Setting, how_to_read
 from memohop.training.task import make_inputs
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def explain_fit(
 def _feature_names(estimator: GraphEstimator, graph: Inputs) -> dict[str, str]:
     """The column of every feature, by the name of the feature."""
     if estimator.encoder_ is not None and estimator.encoder_.columns:
-        columns = estimator.encoder_.columns
+        columns = how_to_read(estimator)["encoder"].columns  # checked
         return {name: column.name for column in columns for name in column.feature_names}
     given = getattr(estimator, "feature_names_in_", None)
     names = given if given is not None else [f"column {i}" for i in range(graph.x.shape[1])]

@@ -66,10 +66,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 from memohop.data.splits import Mask
-from memohop.fit._model import Calibration, log_probabilities
 from memohop.fit._problem import Outputs, Problem
 from memohop.training import Enough
 from memohop.training.metrics import Interval
@@ -81,6 +80,7 @@ _FEWEST_GROUPS = 5  # of nodes that all count: their means are finer than single
 _FEW = 50  # positive nodes; from here on, 2 points
 _WITHIN = 0.9  # share of numbers in their interval
 _ROUNDING = 1e-12
+_TINY = 1e-12  # the least probability to take a logarithm of
 _SHARPNESS = (-2.0, 2.0)  # natural logarithms of the least and the greatest 1 / T
 _BINS = 10  # of probabilities, in the reliability plot
 
@@ -256,6 +256,31 @@ class Reliability:
     nodes: int
 
 
+@dataclass(frozen=True)
+class Calibration:
+    """How probabilities are corrected.
+
+    Attributes:
+        temperature: Above 1 if models were too sure.
+        shifts: Of the logit of each class; none if classes stay as they are.
+    """
+
+    temperature: float = 1.0
+    shifts: tuple[float, ...] = ()
+
+    def of(self, outputs: Outputs) -> Outputs:
+        """Calibrated probabilities; numbers ``[rows, 1]`` stay as they are."""
+        if outputs.shape[1] == 1 or self == UNCHANGED:
+            return outputs.astype(np.float32)
+        logits = _log_probabilities(outputs) / self.temperature + np.array(self.shifts or 0.0)
+        calibrated: Outputs = softmax(logits, axis=1).astype(np.float32)
+        return calibrated
+
+
+UNCHANGED = Calibration()
+"""Probabilities as they are."""
+
+
 def fit_calibration(
     probabilities: Outputs,
     y: NDArray[np.int64],
@@ -267,7 +292,7 @@ def fit_calibration(
 
     If ``look``, called at each step, raises ``Enough``, the calibration so far counts.
     """
-    logarithms, rows = log_probabilities(probabilities), np.arange(len(y))
+    logarithms, rows = _log_probabilities(probabilities), np.arange(len(y))
     classes = probabilities.shape[1]
     # Of a class that is not validated nothing is known, except that none of these nodes is in it.
     validated = np.bincount(y, minlength=classes) > 0
@@ -288,6 +313,11 @@ def fit_calibration(
     bounds = [_SHARPNESS] + [(None, None)] * (len(start) - 1)
     best = minimize(loss, start, jac=True, bounds=bounds, callback=stopping(look)).x
     return Calibration(float(np.exp(-best[0])), tuple(best[1:].tolist()))
+
+
+def _log_probabilities(probabilities: Outputs) -> NDArray[np.float64]:
+    """Their natural logarithms, which are finite."""
+    return np.log(probabilities.astype(np.float64).clip(_TINY))
 
 
 def reliability(probabilities: Outputs, y: NDArray[np.int64]) -> list[Reliability]:

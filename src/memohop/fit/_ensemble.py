@@ -27,10 +27,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memohop.data.splits import Mask
-from memohop.fit._candidate import Candidate, Family, Look, Search, SearchProgress, best_few
-from memohop.fit._certainty import fit_calibration, paired_interval
-from memohop.fit._model import UNCHANGED, Calibration, Component, Ensemble
-from memohop.fit._problem import Outputs, Problem
+from memohop.fit._candidate import (
+    Candidate,
+    Family,
+    FittedModel,
+    Look,
+    Search,
+    SearchProgress,
+    Setting,
+    best_few,
+)
+from memohop.fit._certainty import UNCHANGED, Calibration, fit_calibration, paired_interval
+from memohop.fit._neighbourhood import EVERY, Rows
+from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit._workers import FitJob, Workers, executing
 from memohop.interrupts import interrupts_raised
 from memohop.jobs.executor import Lost
@@ -169,6 +178,37 @@ def choose(
     said, y = plain.of_validation(problem, search.splits)
     shifted = not (balanced or problem.classes_count_alike)
     return replace(plain, calibration=fit_calibration(said, y, shifted=shifted, look=look))
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """One part of an ensemble: a setting, its weight, and the models that it averages."""
+
+    setting: Setting
+    weight: float
+    models: tuple[FittedModel, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """The model that a fit keeps.
+
+    Attributes:
+        components: Parts with weights that sum to 1; often there is only one.
+        calibration: Of the probabilities.
+    """
+
+    components: tuple[Component, ...]
+    calibration: Calibration = UNCHANGED
+
+    def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
+        """Probabilities of the classes, or the number, for some nodes of a graph, or for all."""
+        said = sum(
+            component.weight
+            * np.mean([model.outputs(inputs, rows) for model in component.models], axis=0)
+            for component in self.components
+        )
+        return self.calibration.of(np.asarray(said))
 
 
 def fit_to_all(

@@ -29,7 +29,7 @@ from memohop.data.check import check_one_kind
 from memohop.data.folds import own_split
 from memohop.data.splits import OwnSplit
 from memohop.data.tables import ColumnEncoder, OwnGraph, find_column, open_table, read_graph
-from memohop.errors import UsageError
+from memohop.errors import DataError, UsageError
 from memohop.fit._problem import Inputs
 from memohop.pyg import Data
 
@@ -140,12 +140,18 @@ def read_alike(
 
 def how_to_read(model: GraphEstimator) -> dict[str, Any]:
     """The arguments of :func:`~memohop.read_graph` that read tables as those of ``fit``."""
-    if model.encoder_ is None or model.reading_ is None:
+    encoder = model.encoder_
+    if encoder is None or model.reading_ is None:
         raise UsageError(
             "this model was fitted on arrays, not on tables; predict from Python, with features "
             "and edges as arrays"
         )
-    return {**model.reading_, "encoder": model.encoder_, "classes": model._classes()}
+    if (made := len(encoder.feature_names)) != model.n_features_in_:
+        raise DataError(
+            f"the columns of this model make {made} feature(s), and it has {model.n_features_in_}; "
+            "copy the model again, or fit it again"
+        )
+    return {**model.reading_, "encoder": encoder, "classes": model._classes()}
 
 
 def _inputs_of(model: GraphEstimator, given: Given, append: bool, as_another_graph: bool) -> Inputs:

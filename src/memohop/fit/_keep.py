@@ -46,7 +46,7 @@ from memohop.data.tables import ColumnEncoder
 from memohop.errors import DataError, UsageError, check_choice
 from memohop.fit._candidate import Setting
 from memohop.fit._card import record_card
-from memohop.fit._model import Component, Ensemble
+from memohop.fit._ensemble import Component, Ensemble
 from memohop.fit._problem import Inputs
 from memohop.fit._record import FitRecord
 from memohop.fit._saved import Saved, Sizes, as_array
@@ -154,9 +154,6 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(f"shifts={shifts[:9]} are not a number for each class")
         if names is not UNSET and len(names) != sizes.features:
             raise UsageError(f"{sizes.features} features have {len(names)} names")
-        made = None if self.encoder_ is None else len(self.encoder_.feature_names)
-        if made not in (None, sizes.features):
-            raise UsageError(f"the columns make {made} feature(s), and there are {sizes.features}")
         check_choice("metric", report.metric, METRICS)
         if METRICS[report.metric].is_regression != numbers or (report.residual is None) == numbers:
             said = f"metric={report.metric!r} and residual={report.residual}"

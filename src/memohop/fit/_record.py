@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from memohop.fit._candidate import Setting, Stop
-from memohop.fit._certainty import Reliability, too_high
-from memohop.fit._model import Calibration
+from memohop.fit._certainty import Calibration, Reliability, too_high
 from memohop.training.metrics import METRICS, Interval, Metric
 
 

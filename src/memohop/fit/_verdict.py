@@ -30,9 +30,14 @@ from numpy.typing import NDArray
 from sklearn.metrics import precision_recall_curve
 
 from memohop.fit._candidate import Candidate, Family, Search
-from memohop.fit._certainty import paired_interval, reach, reliability, score_interval
+from memohop.fit._certainty import (
+    UNCHANGED,
+    paired_interval,
+    reach,
+    reliability,
+    score_interval,
+)
 from memohop.fit._ensemble import Chosen
-from memohop.fit._model import UNCHANGED
 from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit._record import Answer, FamilyScore, FitRecord, KeptPart, LaterNodes, RarePositives
 from memohop.training import Enough

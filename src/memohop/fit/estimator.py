@@ -79,7 +79,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     Attributes:
         report_: Scores, comparisons and verdict, a :class:`~memohop.fit.FitRecord`.
-        model_: The kept model, an :class:`~memohop.fit._model.Ensemble`.
+        model_: The kept model, an :class:`~memohop.fit._ensemble.Ensemble`.
         graph_: The graph of ``fit``.
         ids_: The names of its nodes; their numbers if they have no names.
         mean_weight_: The mean weight of its arcs, by which models divide all weights, so that their
