@@ -187,10 +187,7 @@ class TableOptions(ReadOptions):
     """
 
     directed: Annotated[bool | None, Parameter(negative="--undirected")] = None
-    task: _NoOption = "auto"
-    split: _NoOption = None
-    time_column: _NoOption = None
-    group: _NoOption = None
+    task: Literal["auto", "classes", "numbers"] = "auto"
     categorical: Names = ()
     numeric: Names = ()
     text: Names = ()
@@ -219,13 +216,13 @@ class TableOptions(ReadOptions):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class LearningOptions(TableOptions):
-    """How tables to learn from are read."""
+class AuditOptions(TableOptions):
+    """How the tables of a graph of classes are read, to be looked at and not to learn from."""
 
-    task: Literal["auto", "classes", "numbers"] = "auto"
-    split: str | None = None
-    time_column: str | None = None
-    group: str | None = None
+    task: _NoOption = "auto"
+    split: _NoOption = None
+    time_column: _NoOption = None
+    group: _NoOption = None
 
 
 def check_workers(workers: int | None, ray: str | None) -> None:

@@ -10,11 +10,11 @@ from cyclopts import App, Parameter
 
 from memohop.cli._app import (
     OUTPUT,
+    AuditOptions,
     Dataset,
     EdgesTable,
     Folder,
     Json,
-    LearningOptions,
     NodesTable,
     TableOptions,
     app,
@@ -64,7 +64,7 @@ _Tables = Annotated[
     str,
     Parameter(help="A CSV, TSV or Parquet file, a folder of such files, or a pattern in quotes."),
 ]
-_AS_IT_LOOKS, _TO_LEARN = TableOptions(), LearningOptions()
+_AS_IT_LOOKS, _TO_LEARN = AuditOptions(), TableOptions()
 
 data_app = App(
     name="data", help="List, download and inspect datasets.", help_epilogue=_DATA_EXAMPLES
@@ -119,7 +119,7 @@ def audit(
     *,
     nodes: NodesTable = None,
     edges: EdgesTable = None,
-    reading: TableOptions = _AS_IT_LOOKS,
+    reading: AuditOptions = _AS_IT_LOOKS,
     split: int = 0,
     data: Folder = None,
     output: Annotated[Path | None, OUTPUT] = None,
@@ -177,7 +177,7 @@ def prepare(
     nodes: _Tables,
     edges: _Tables,
     *,
-    reading: LearningOptions = _TO_LEARN,
+    reading: TableOptions = _TO_LEARN,
     model: Path | None = None,
     memory: str | None = None,
     output: Annotated[Path, OUTPUT] = Path("prepared"),

@@ -17,10 +17,10 @@ from memohop.cli._app import (
     Device,
     EdgesTable,
     Json,
-    LearningOptions,
     Memory,
     NodesTable,
     PreparedFolder,
+    TableOptions,
     app,
     byte_count,
     check_workers,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
     MetricId = Literal[tuple(METRICS)]
 
-_BY_DEFAULT = LearningOptions()
+_BY_DEFAULT = TableOptions()
 _SAVING = 0.2  # time to write the graph beside the model, relative to that of reading it
 
 _EXAMPLES = """Examples:
@@ -55,7 +55,7 @@ def fit(
     *,
     nodes: NodesTable = None,
     edges: EdgesTable = None,
-    reading: LearningOptions = _BY_DEFAULT,
+    reading: TableOptions = _BY_DEFAULT,
     models: Annotated[tuple[str, ...] | None, BY_COMMA] = None,
     time: float = 300,
     trials: int | None = None,

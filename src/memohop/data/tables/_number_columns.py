@@ -53,10 +53,6 @@ class Flag(Column, frozen=True, tag="flag"):
     @classmethod
     def fit(cls, cells: Cells) -> Self:
         """Any flags."""
-        if cells.stored == "flag":
-            if pc.count_distinct(cells.column).as_py() < 2:
-                raise SaysNothing
-            return cls(cells.name, cells.column.null_count > 0, verbatim=False)
         if cells.stored == "text":
             pairs = map(set, zip(_TRUE[:-1], _FALSE[:-1], strict=True))  # 1 and 0 may be codes
             if (
@@ -64,8 +60,8 @@ class Flag(Column, frozen=True, tag="flag"):
                 and {*_lower(cells.text.drop_null()).unique().to_pylist()} in pairs
             ):
                 return cls(cells.name, cells.text.null_count > 0, verbatim=True)
-        elif cells.present.min() == 0 and (cells.present[cells.present != 0] == 1).all():
-            return cls(cells.name, bool(np.isnan(cells.numbers).any()), verbatim=False)
+        elif np.isin(cells.present, (0, 1)).all():
+            return cls(cells.name, cells.present.size < cells.numbers.size, verbatim=False)
         raise RejectColumn("its values are not just true and false, or 1 and 0")
 
     def describe(self) -> str:

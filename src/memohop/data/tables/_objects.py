@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from memohop.data.arcs import LARGEST_WEIGHT
-from memohop.data.read_options import Class, ReadOptions, Task
+from memohop.data.read_options import Class, ReadOptions, Task, read_alike
 from memohop.data.sparse_features import as_matrix
 from memohop.data.tables.column import is_mostly_zero
 from memohop.data.tables.columns import ColumnEncoder
@@ -67,7 +67,7 @@ def from_networkx(
     }
     # A table without columns would have no rows.
     table = pa.table(columns or {"": pa.nulls(len(nodes))})
-    how = ReadOptions(label=label, task=task, encoder=encoder, classes=classes)
+    how = ReadOptions(label=label, weight=weight, task=task, encoder=encoder, classes=classes)
     described = describe_nodes(table, label, how)
     position = {node: row for row, node in enumerate(nodes)}
     pairs = np.array([(position[u], position[v]) for u, v in graph.edges()], dtype=np.int64)
@@ -84,7 +84,7 @@ def from_networkx(
         links,
         _id_array(nodes),
         warnings=unused(sorted(names), "attribute", weighted=weight is not None),
-        reading={"label": label, "id": None, "source": None, "target": None, "weight": weight},
+        reading=read_alike(vars(how)),
     )
 
 
