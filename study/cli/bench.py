@@ -174,28 +174,29 @@ def bench_gates(
     check_output(output, inputs=[results])
 
     from memohop.report.terminal import progress_bar
-    from study.paper.gates import Gates, measure_gates
+    from study.paper.gates import GateCurve, Gates, measure_gates
     from study.runs.runner import source
 
     jobs = [_chosen(results, protocol, model, name) for name in names]
     words = ["python", "-m", "study", "bench", "gates", "--datasets", datasets, "--model", model]
     words += ["--protocol", protocol, "--output", output.name]
     words += [] if results is None else ["--results", results.name]
-    gates = Gates(shlex.join(words), source(device), ())
+    name, curves = (shlex.join(words), source(device)), list[GateCurve]()
     if output.exists():
         try:
-            gates = gates.continuing(Gates.load(output))
+            before = Gates.load(output)
         except DataError as error:
             raise UsageError(
                 f"--output {output} exists and holds something other than gates; give another name"
             ) from error
-    measured = {curve.dataset for curve in gates.curves}
+        if (before.command, before.source) == name:  # it was interrupted
+            curves += before.curves
+    measured = {curve.dataset for curve in curves}
     with warnings_as_remarks(), progress_bar("reading gates") as progress:
         for done, job in enumerate(jobs, start=1):
             if job.data.name not in measured:
-                curve = measure_gates(job, protocol=protocol, root=data, device=device)
-                gates = gates.having(curve)
-                gates.save(output)
+                curves.append(measure_gates(job, protocol=protocol, root=data, device=device))
+                Gates(*name, tuple(curves)).save(output)
             progress(done, len(jobs))
     remark(f"wrote {output}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -114,14 +114,10 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {row} |" for row in body)
 
 
-def with_notes(cell: TableCell) -> str:
-    """A cell in a line: what stands beside and below its text follows it."""
-    return " ".join((cell.line, *(f"`{note}`" for note in cell.notes)))
-
-
-def markdown_table(table: Table, write: Callable[[TableCell], str] = with_notes) -> str:
-    """A Markdown table, a line for each row."""
-    return aligned([table.head, *(list(map(write, row)) for row in table.rows)])
+def markdown_table(table: Table) -> str:
+    """A Markdown table; what stands beside and below the text of a cell follows it."""
+    rows = [[" ".join((c.line, *(f"`{n}`" for n in c.notes))) for c in row] for row in table.rows]
+    return aligned([table.head, *rows])
 
 
 def comma_separated(rows: Sequence[dict[str, Any]]) -> str:

@@ -72,15 +72,6 @@ class Gates(SavedResults, frozen=True):
     source: Source
     curves: tuple[GateCurve, ...]
 
-    def continuing(self, before: Gates) -> Gates:
-        """The curves of an interrupted run, if its command, code and device were the same."""
-        same = (before.command, before.source) == (self.command, self.source)
-        return before if same else self
-
-    def having(self, curve: GateCurve) -> Gates:
-        """With one more curve."""
-        return msgspec.structs.replace(self, curves=(*self.curves, curve))
-
     def save(self, path: Path) -> None:
         """Write the file, whole or not at all."""
         write_whole(path, msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")

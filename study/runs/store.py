@@ -286,8 +286,11 @@ class Claims:
         with self._store.transaction():
             query = "SELECT host, pid, alive FROM claims WHERE cell = ?"
             claim = self._store.db.execute(query, (cell,)).fetchone()
-            if claim is not None and self._is_valid(*claim):
-                return False
+            if claim is not None:
+                host, pid, alive = claim
+                has_ended = host == self._me[0] and not psutil.pid_exists(pid)
+                if not has_ended and time.time() - alive < _STALE:
+                    return False
             self._store.insert("OR REPLACE INTO claims", cell, *self._me, time.time())
         return True
 
@@ -296,10 +299,6 @@ class Claims:
         ours = "DELETE FROM claims WHERE cell = ? AND host = ? AND pid = ?"
         with self._store.transaction():
             self._store.db.execute(ours, (cell, *self._me))
-
-    def _is_valid(self, host: str, pid: int, alive: float) -> bool:
-        has_ended = host == self._me[0] and not psutil.pid_exists(pid)
-        return not has_ended and time.time() - alive < _STALE
 
     def _give_signs_of_life(self) -> None:
         while not self._stop.wait(_BEAT):

@@ -19,6 +19,7 @@ from study.statistics.comparison import (
     holm,
     wilcoxon,
 )
+from study.statistics.effects import bayesian_signed_rank
 
 # Table 6 of Demšar (2006): area under the curve of four decision trees on 14 datasets, times 1000.
 # On the last but one +cf is ahead of +m+cf there, although both are printed 0.975.
@@ -38,15 +39,9 @@ def test_average_ranks_are_those_of_demsar():
     assert average_ranks(DEMSAR) == pytest.approx(expected, abs=5e-4)
 
 
-def test_equals_share_a_rank():
-    assert average_ranks({"a": [3, 1], "b": [3, 2], "c": [1, 2]}) == {
-        "a": 2.25,
-        "b": 1.5,
-        "c": 2.25,
-    }
-
-
-def test_scores_that_differ_by_rounding_alone_are_equal():
+def test_equals_share_a_rank_even_if_they_were_rounded_differently():
+    ranks = average_ranks({"a": [3, 1], "b": [3, 2], "c": [1, 2]})
+    assert ranks == {"a": 2.25, "b": 1.5, "c": 2.25}
     assert average_ranks({"a": [0.1 + 0.2], "b": [0.3]}) == {"a": 1.5, "b": 1.5}
 
 
@@ -65,22 +60,9 @@ def test_demsar_compared():
     assert comparison.apart() == comparison.differ() == []
     assert comparison.cliques == (("+m+cf", "+m", "+cf", "C4.5"),)
     # Those of scikit-posthocs 0.17.1, posthoc_wilcoxon(zero_method="zsplit", p_adjust="holm").
-    names = {
-        pair: p
-        for (i, j), p in comparison.p.items()
-        if (pair := (comparison.models[i], comparison.models[j]))
-    }
-    assert names == pytest.approx(
-        {
-            ("+m+cf", "+m"): 0.86411676,
-            ("+m+cf", "+cf"): 0.14167775,
-            ("+m+cf", "C4.5"): 0.07164939,
-            ("+m", "+cf"): 0.15424809,
-            ("+m", "C4.5"): 0.06581098,
-            ("+cf", "C4.5"): 0.86411676,
-        },
-        abs=1e-8,
-    )
+    posthoc = [0.86411676, 0.14167775, 0.07164939, 0.15424809, 0.06581098, 0.86411676]
+    pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    assert comparison.p == pytest.approx(dict(zip(pairs, posthoc, strict=True)), abs=1e-8)
 
 
 @pytest.mark.parametrize("datasets", [5, 14])
@@ -209,3 +191,21 @@ def test_a_single_split_says_nothing_and_ends_are_cut_where_scores_end():
     assert corrected_interval([0.1], test_to_train=0.5).says_nothing
     interval = corrected_interval([-0.3, -0.2], test_to_train=1 / 3)
     assert (interval.mean, interval.low) == (pytest.approx(-0.25), -1)
+
+
+class TestBayes:
+    """What its signed-rank test must give; ``pages`` compares it with its definition."""
+
+    def test_clear_cases_are_clear(self):
+        assert bayesian_signed_rank([5.0] * 12, margin=1).better > 0.99
+        assert bayesian_signed_rank([-5.0] * 12, margin=1).worse > 0.99
+        assert bayesian_signed_rank([0.3, -0.2] * 6, margin=1).same > 0.99
+
+    def test_the_sides_are_alike(self):
+        differences = [2.0, 0.4, -1.5, 3.0, 0.1]
+        one = bayesian_signed_rank(differences, margin=0.5)
+        other = bayesian_signed_rank([-d for d in differences], margin=0.5)
+        assert (one.better, one.same, one.worse) == (other.worse, other.same, other.better)
+
+    def test_few_datasets_prove_little(self):
+        assert bayesian_signed_rank([2.0], margin=1).better < 0.75
