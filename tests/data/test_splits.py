@@ -77,15 +77,7 @@ def test_a_class_that_is_too_small_is_named_with_the_remedy(size):
 
 @pytest.mark.parametrize(
     "shares",
-    [
-        (0, 0.5, 0.5),
-        (0.6, 0.3, 0.2),
-        (-0.1, 0.5, 0.5),
-        (0.5, 0.5),
-        (float("nan"), 0, 0),
-        0.5,
-        "abc",
-    ],
+    [(0, 0.5, 0.5), (0.6, 0.3, 0.2), (-0.1, 0.5, 0.5), (0.5, 0.5), (np.nan, 0, 0), 0.5, "abc"],
 )
 def test_fractions_that_cannot_be(shares):
     with pytest.raises(UsageError, match="fractions="):
@@ -93,20 +85,16 @@ def test_fractions_that_cannot_be(shares):
 
 
 @pytest.mark.parametrize(
-    ("nodes", "options", "words"),
+    ("kind", "nodes", "options", "words"),
     [
-        (2, {}, "num_nodes=2"),
-        (100, {"splits": 0}, "splits=0"),
-        (100, {"splits": 1.5}, "splits=1.5"),
-        (100, {"seed": -1}, "seed=-1"),
-        (100, {"seed": "a"}, "seed='a'"),
+        ("random", 2, {}, "num_nodes=2"),
+        ("random", 100, {"splits": 0}, "splits=0"),
+        ("random", 100, {"splits": 1.5}, "splits=1.5"),
+        ("random", 100, {"seed": -1}, "seed=-1"),
+        ("random", 100, {"seed": "a"}, "seed='a'"),
+        ("randm", 9, {}, r"'randm'.*random"),
     ],
 )
-def test_numbers_that_cannot_be(nodes, options, words):
+def test_what_cannot_be(kind, nodes, options, words):
     with pytest.raises(UsageError, match=words):
-        random_splits(nodes, **options)
-
-
-def test_an_unknown_kind():
-    with pytest.raises(UsageError, match=r"'randm'.*random"):
-        make_splits("randm", np.zeros(9, dtype=np.int64))
+        make_splits(kind, np.zeros(nodes, dtype=np.int64), **options)
