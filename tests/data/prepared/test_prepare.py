@@ -37,6 +37,12 @@ def write(folder, name, text):
     return path
 
 
+def whole_tables(folder, nodes=None, edges=None):
+    """The tables in a file each."""
+    texts = {"nodes.csv": nodes or NODES, "edges.csv": edges or EDGES}
+    return [write(folder, name, text) for name, text in texts.items()]
+
+
 def cut(folder, text, ending="csv"):
     """The rows of a text, two in a file."""
     header, *rows = text.splitlines()
@@ -49,7 +55,10 @@ def cut(folder, text, ending="csv"):
 
 
 def random_tables(folder, *, nodes=300, edges=2000, seed=0, listed_twice=False, more=0):
-    """Parquet files with every kind of column; ids are whole numbers in no order."""
+    """Folders of Parquet files with every kind of column, and the same in a file each.
+
+    Ids are whole numbers in no order.
+    """
     generator = np.random.default_rng(seed)
     ids = generator.permutation(10 * nodes)[:nodes]
     words = np.array([f"word{number}" for number in range(60)])
@@ -80,7 +89,19 @@ def random_tables(folder, *, nodes=300, edges=2000, seed=0, listed_twice=False, 
             path = folder / name / f"{start:06}.parquet"
             pa.parquet.write_table(whole.slice(start, third), path)
         pa.parquet.write_table(whole, folder / f"{name}.parquet")
-    return folder
+    names = "nodes", "edges"
+    return [folder / name for name in names], [folder / f"{name}.parquet" for name in names]
+
+
+def compared(folder, tables, whole, **options):
+    """Tables when they are prepared, and the same when they are read, which must be alike."""
+    found = memohop.prepare(*tables, folder / "graph", **options)
+    expected = read_graph(*whole, **options)
+    assert_same(found, expected)
+    again = memohop.open_prepared(folder / "graph")
+    assert again.digest == found.digest
+    assert_same(found, again.in_ram())
+    return found, expected
 
 
 def assert_same(prepared, expected):
@@ -88,9 +109,12 @@ def assert_same(prepared, expected):
     source = np.repeat(np.arange(prepared.nodes), np.diff(prepared.out.indptr))
     assert np.array_equal(np.stack([source, prepared.out.indices]), data.edge_index.numpy())
     target = np.repeat(np.arange(prepared.nodes), np.diff(prepared.into.indptr))
+    by_target = np.lexsort(data.edge_index.numpy())
     reversed_arcs = np.stack([prepared.into.indices, target])
-    order = np.lexsort(reversed_arcs[::-1])
-    assert np.array_equal(reversed_arcs[:, order], data.edge_index.numpy())
+    assert np.array_equal(reversed_arcs, data.edge_index.numpy()[:, by_target])
+    if prepared.out.weights is not None or "edge_weight" in data:
+        assert np.array_equal(prepared.out.weights, data.edge_weight)
+        assert np.array_equal(prepared.into.weights, data.edge_weight[by_target])
     assert prepared.directed == expected.directed
     assert prepared.encoder == expected.encoder
     x = expected.x
@@ -100,16 +124,16 @@ def assert_same(prepared, expected):
     assert np.array_equal(prepared.y, data.y.numpy(), equal_nan=data.y.is_floating_point())
     assert prepared.classes == expected.classes
     assert prepared.ids.to_pylist() == expected.ids.tolist()
+    assert (prepared.masks is None) == (expected.masks is None)
+    assert all(map(np.array_equal, prepared.masks or (), expected.masks or ()))
+    assert np.array_equal(prepared.groups, expected.groups)
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
 @pytest.mark.parametrize("directed", [None, True, False])
 def test_many_small_text_files_are_one_table(tmp_path, directed, ending):
-    nodes, edges = cut(tmp_path / "n", NODES, ending), cut(tmp_path / "e", EDGES, ending)
-    found = memohop.prepare(nodes, edges, tmp_path / "graph", label="kind", directed=directed)
-    whole = write(tmp_path, "nodes.csv", NODES), write(tmp_path, "edges.csv", EDGES)
-    assert_same(found, read_graph(*whole, label="kind", directed=directed))
-    assert_same(memohop.open_prepared(tmp_path / "graph"), found.in_ram())
+    tables = cut(tmp_path / "n", NODES, ending), cut(tmp_path / "e", EDGES, ending)
+    compared(tmp_path, tables, whole_tables(tmp_path), label="kind", directed=directed)
 
 
 @pytest.mark.parametrize(
@@ -119,11 +143,8 @@ def test_many_small_text_files_are_one_table(tmp_path, directed, ending):
 )
 @pytest.mark.parametrize("listed_twice", [False, True])
 def test_parquet_with_every_kind_of_column(tmp_path, listed_twice, drop, more, is_sparse):
-    tables = random_tables(tmp_path, listed_twice=listed_twice, more=more)
-    options = {"label": "kind", "drop": drop}
-    found = memohop.prepare(tables / "nodes", tables / "edges", tmp_path / "graph", **options)
-    expected = read_graph(tables / "nodes.parquet", tables / "edges.parquet", **options)
-    assert_same(found, expected)
+    tables, whole = random_tables(tmp_path, listed_twice=listed_twice, more=more)
+    found, expected = compared(tmp_path, tables, whole, label="kind", drop=drop)
     assert found.directed == listed_twice
     assert sparse.issparse(found.x) == is_sparse
     rows = found.features_of(slice(100, 200))
@@ -139,24 +160,17 @@ def test_parquet_with_every_kind_of_column(tmp_path, listed_twice, drop, more, i
 
 
 def test_columns_are_fitted_in_several_passes(tmp_path, monkeypatch):
-    tables = random_tables(tmp_path)
     monkeypatch.setattr("memohop.data.prepared._columns._BYTES", 10**9)  # one column at a time
     monkeypatch.setattr("memohop.data.prepared._columns._CHUNK", 7)
-    found = memohop.prepare(tables / "nodes", tables / "edges", tmp_path / "graph", label="kind")
-    expected = read_graph(tables / "nodes.parquet", tables / "edges.parquet", label="kind")
-    assert_same(found, expected)
+    compared(tmp_path, *random_tables(tmp_path), label="kind")
 
 
 def test_a_pattern_a_list_and_strings_as_ids_beside_numbers(tmp_path):
-    tables = random_tables(tmp_path)
-    whole = pa.parquet.read_table(tables / "edges.parquet")
-    pa.csv.write_csv(whole, tables / "edges.csv")
-    found = memohop.prepare(
-        f"{tables}/nodes/*.parquet", [tables / "edges.csv"], tmp_path / "graph", label="kind"
-    )
+    (nodes, _), whole = random_tables(tmp_path)
+    pa.csv.write_csv(pa.parquet.read_table(whole[1]), tmp_path / "edges.csv")
+    tables = f"{nodes}/*.parquet", [tmp_path / "edges.csv"]
+    found, _ = compared(tmp_path, tables, whole, label="kind")
     assert found.ids.type == pa.int64()
-    expected = read_graph(tables / "nodes.parquet", tables / "edges.parquet", label="kind")
-    assert_same(found, expected)
 
 
 def test_a_column_with_words_in_one_file_only_is_one_of_words(tmp_path):
@@ -170,29 +184,23 @@ def test_a_column_with_words_in_one_file_only_is_one_of_words(tmp_path):
 
 
 def test_without_labels_and_with_an_encoder_of_another_graph(tmp_path):
-    first = write(tmp_path, "n1.csv", NODES), write(tmp_path, "e1.csv", EDGES)
-    known = read_graph(*first, label="kind")
-    second = (
-        write(tmp_path, "n2.csv", "id,age,city,active,about\np,40,Rome,no,red\nq,1,Bonn,yes,\n"),
-        write(tmp_path, "e2.csv", "source,target\np,q\n"),
-    )
-    options = {"encoder": known.encoder, "classes": known.classes}
-    found = memohop.prepare(*second, tmp_path / "graph", **options)
-    assert_same(found, read_graph(*second, label=None, **options))
+    known = read_graph(*whole_tables(tmp_path), label="kind")
+    nodes = "id,age,city,active,about\np,40,Rome,no,red\nq,1,Bonn,yes,\n"
+    tables = whole_tables(tmp_path / "later", nodes, "source,target\np,q\n")
+    options = {"label": None, "encoder": known.encoder, "classes": known.classes}
+    found, _ = compared(tmp_path, tables, tables, **options)
     assert any("'Bonn'" in note for note in found.notes)
 
 
 def test_edges_to_unknown_nodes_may_be_dropped(tmp_path):
-    files = write(tmp_path, "n.csv", NODES), write(tmp_path, "e.csv", EDGES + "a,zz\n")
+    tables = whole_tables(tmp_path, edges=EDGES + "a,zz\n")
     options = {"label": "kind", "drop_unknown": True, "directed": True}
-    found = memohop.prepare(*files, tmp_path / "graph", **options)
-    assert_same(found, read_graph(*files, **options))
+    found, _ = compared(tmp_path, tables, tables, **options)
     assert any("1 edge(s) dropped" in note and "'zz'" in note for note in found.notes)
 
 
 def test_the_same_files_are_not_prepared_again(tmp_path):
-    files = write(tmp_path, "n.csv", NODES), write(tmp_path, "e.csv", EDGES)
-    folder = tmp_path / "graph"
+    files, folder = whole_tables(tmp_path), tmp_path / "graph"
 
     def told(**options):
         said = []
@@ -235,17 +243,10 @@ e,60,test,2024-01-05,blue,y
 
 @pytest.mark.parametrize("directed", [None, True, False])
 def test_weights_are_those_of_the_whole_table(tmp_path, directed):
-    edges = cut(tmp_path / "e", WEIGHTED)
-    nodes = write(tmp_path, "nodes.csv", NODES)
+    whole = whole_tables(tmp_path, edges=WEIGHTED)
+    tables = whole[0], cut(tmp_path / "e", WEIGHTED)
     options = {"label": "kind", "directed": directed, "weight": "weight"}
-    found = memohop.prepare(nodes, edges, tmp_path / "graph", **options)
-    expected = read_graph(nodes, write(tmp_path, "edges.csv", WEIGHTED), **options)
-    assert_same(found, expected)
-    assert np.array_equal(found.out.weights, expected.data.edge_weight)
-    order = np.lexsort(expected.data.edge_index.numpy())  # by target
-    assert np.array_equal(found.into.weights, expected.data.edge_weight[order])
-    again = memohop.open_prepared(tmp_path / "graph").in_ram()
-    assert np.array_equal(again.data.edge_weight, expected.data.edge_weight)
+    found, _ = compared(tmp_path, tables, whole, **options)
     assert "weights of edges from 0 to 7" in found.notes
     (warning,) = (text for text in found.warnings if "not used" in text)
     assert warning.endswith("part-0.csv and 2 more file(s): not used: column 'since'")
@@ -253,17 +254,8 @@ def test_weights_are_those_of_the_whole_table(tmp_path, directed):
 
 @pytest.mark.parametrize("how", [{"split": "part"}, {"time_column": "day"}, {"group": "team"}])
 def test_sets_are_those_of_the_whole_table(tmp_path, how):
-    edges = write(tmp_path, "edges.csv", EDGES)
-    drop = {"drop": [name for name in ("part", "day", "team") if name not in how.values()]}
-    found = memohop.prepare(
-        cut(tmp_path / "n", SETS), edges, tmp_path / "graph", label="kind", **how, **drop
-    )
-    expected = read_graph(write(tmp_path, "nodes.csv", SETS), edges, label="kind", **how, **drop)
-    assert_same(found, expected)
-    again = memohop.open_prepared(tmp_path / "graph").in_ram()
-    for graph in (found, again):
-        assert (graph.masks is None) == (expected.masks is None)
-        for one, other in zip(graph.masks or (), expected.masks or (), strict=True):
-            assert np.array_equal(one, other)
-        assert np.array_equal(graph.groups, expected.groups)
-    assert set(expected.notes) - set(again.notes) <= {"nodes.csv: separated by ','"}
+    whole = whole_tables(tmp_path, nodes=SETS)
+    tables = cut(tmp_path / "n", SETS), whole[1]
+    drop = [name for name in ("part", "day", "team") if name not in how.values()]
+    found, expected = compared(tmp_path, tables, whole, label="kind", drop=drop, **how)
+    assert set(expected.notes) <= set(found.notes)
