@@ -71,7 +71,6 @@ def prepare(
         (3, 4, [1, 0, 2, 1])
     """
     options = ReadOptions(**how)
-    plain = msgspec.json.decode(msgspec.json.encode(options))
     whole_number("memory", memory, least=_LEAST_RAM)
     home = GRAPH_FOLDER.check_target(folder)
     node_files, edge_files = find_files(nodes, "nodes"), find_files(edges, "edges")
@@ -82,28 +81,20 @@ def prepare(
         except DataError:  # it was damaged, or made by another version
             pass
         else:
-            if (older.inputs, older.options) == (inputs, plain):
+            if (older.inputs, older.options) == (inputs, _plain(options)):
                 progress(f"{home} was made from these files, and is used again")
                 return older
     opened = [open_files(paths, options.encoding) for paths in (node_files, edge_files)]
     roles = find_roles(opened[0], opened[1], options)
     _check_alone(home)
     with GRAPH_FOLDER.replaced(home, duckdb.Error) as work:
-        described = _write(work, roles, options, memory, progress)
+        manifest = _write(work, roles, options, memory, progress)
         progress("computing the digests")
         digests = {}
         for path in sorted([*work.glob("*.npy"), *work.glob("*.arrow")]):
             digests[path.stem] = digest = sha256_of(path)
             path.rename(work / file_name(path.stem, digest))
-        manifest = Manifest(
-            format=GRAPH_FOLDER.format,
-            sha256=NO_DIGEST,
-            memohop=__version__,
-            options=plain,
-            inputs=inputs,
-            files=digests,
-            **described,
-        )
+        manifest = msgspec.structs.replace(manifest, inputs=inputs, files=digests)
         text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
         (work / GRAPH_FOLDER.described).write_bytes(sealed(text.decode()))
     return open_prepared(home, check=False)
@@ -138,7 +129,7 @@ def _write(
     options: ReadOptions,
     memory: int,
     progress: Callable[[str], None],
-) -> dict[str, Any]:
+) -> Manifest:
     """Write all arrays into the working folder, and describe them."""
     table, edges = roles.nodes, roles.edges
     scratch = work / "scratch"
@@ -148,7 +139,7 @@ def _write(
         progress("numbering the nodes")
         count = links.add_nodes(work / "ids.arrow")
         progress(f"reading labels and columns of {count} nodes")
-        labels, notes = _write_targets(work, roles, options, count)
+        labels = _write_targets(work, roles, options, count)
         encoding = fit_in_passes(roles, options.encoder, rows=count, memory=memory // 4)
         stored, of_values = write_features(table, encoding, work)
         progress("numbering and sorting the edges")
@@ -163,36 +154,45 @@ def _write(
         *labels.warnings,
         *encoding.warnings,
     ]
-    return {
-        "nodes": count,
-        "arcs": arcs,
-        "directed": directed,
-        "features": len(encoding.encoder.feature_names),
-        "stored": stored,
-        "task": labels.task,
-        "classes": labels.classes,
-        "label": roles.label,
-        "encoder": encoding.encoder,
-        "notes": [
-            *table.notes,
-            *edges.notes,
-            f"{count} nodes, column {roles.id!r} is their id",
-            *of_arcs,
-            *labels.notes,
-            *notes,
-            *([f"dropped as asked: {listed(roles.dropped)}"] if roles.dropped else []),
-            *(encoding.encoder.describe() if options.encoder is None else []),
-            *of_values,
-            *warnings,
-        ],
-        "warnings": warnings,
-    }
+    notes = [
+        *table.notes,
+        *edges.notes,
+        f"{count} nodes, column {roles.id!r} is their id",
+        *of_arcs,
+        *labels.notes,
+        *([f"dropped as asked: {listed(roles.dropped)}"] if roles.dropped else []),
+        *(encoding.encoder.describe() if options.encoder is None else []),
+        *of_values,
+        *warnings,
+    ]
+    return Manifest(
+        format=GRAPH_FOLDER.format,
+        sha256=NO_DIGEST,
+        memohop=__version__,
+        nodes=count,
+        arcs=arcs,
+        directed=directed,
+        features=len(encoding.encoder.feature_names),
+        stored=stored,
+        task=labels.task,
+        classes=labels.classes,
+        label=roles.label,
+        encoder=encoding.encoder,
+        notes=notes,
+        warnings=warnings,
+        options=_plain(options),
+        inputs=[],
+        files={},
+    )
 
 
-def _write_targets(
-    work: Path, roles: Roles, options: ReadOptions, count: int
-) -> tuple[Labels, list[str]]:
-    """Write the labels, and the user's own sets and groups, on which there are notes."""
+def _plain(options: ReadOptions) -> dict[str, Any]:
+    """Options as ``prepared.json`` has them."""
+    return msgspec.json.decode(msgspec.json.encode(options))
+
+
+def _write_targets(work: Path, roles: Roles, options: ReadOptions, count: int) -> Labels:
+    """Write the labels, and the user's own sets and groups, if there are some."""
     if roles.label is None:
         labels = no_labels(count, options.classes, options.task)
     else:
@@ -200,11 +200,11 @@ def _write_targets(
         labels = read_labels(column, roles.label, options.task, options.classes)
     np.save(work / "labels.npy", labels.y)
     if not roles.sets:
-        return labels, []
+        return labels
     table = roles.nodes.read([*roles.sets.values()], text=roles.spelled)
     masks, groups, notes = read_sets(table, roles.sets, labels)
     if masks is not None:
         np.save(work / "sets.npy", np.stack(masks, axis=1))
     if groups is not None:
         np.save(work / "groups.npy", groups)
-    return labels, notes
+    return labels._replace(notes=[*labels.notes, *notes])
