@@ -1,6 +1,7 @@
 """A prepared folder holds what `read_graph` reads, however the tables are cut into files."""
 
 import gzip
+import json
 import os
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 from scipy import sparse
 
 import memohop
+from memohop.cli import main
+from memohop.data.prepared import _reading, sample
 from memohop.data.tables import read_graph
 
 NODES = """id,age,city,active,about,kind
@@ -54,12 +57,12 @@ def cut(folder, text, ending="csv"):
     return folder
 
 
-def random_tables(folder, *, nodes=300, edges=2000, seed=0, listed_twice=False, more=0):
+def random_tables(folder, *, listed_twice=False, more=0):
     """Folders of Parquet files with every kind of column, and the same in a file each.
 
     Ids are whole numbers in no order.
     """
-    generator = np.random.default_rng(seed)
+    generator, nodes, edges = np.random.default_rng(0), 300, 2000
     ids = generator.permutation(10 * nodes)[:nodes]
     words = np.array([f"word{number}" for number in range(60)])
     table = pa.table(
@@ -259,3 +262,47 @@ def test_sets_are_those_of_the_whole_table(tmp_path, how):
     drop = [name for name in ("part", "day", "team") if name not in how.values()]
     found, expected = compared(tmp_path, tables, whole, label="kind", drop=drop, **how)
     assert set(expected.notes) <= set(found.notes)
+
+
+@pytest.fixture(params=[True, False], ids=["directed", "undirected"])
+def graph(request, tmp_path):
+    options = {"label": "kind", "drop": ["about", "zip_code"], "directed": request.param}
+    return memohop.prepare(*random_tables(tmp_path)[0], tmp_path / "graph", **options)
+
+
+@pytest.fixture
+def _large(monkeypatch):
+    """Three hundred nodes are too many to be taken whole."""
+    for name, value in {"_WHOLE_NODES": 100, "_CENTRES": 20, "_NEIGHBOURS": 3}.items():
+        monkeypatch.setattr(_reading, name, value)
+
+
+def test_a_small_graph_is_its_own_sample(graph):
+    drawn, said = sample(graph)
+    assert said is None
+    assert drawn.data.num_nodes == 300
+
+
+@pytest.mark.usefixtures("_large")
+def test_arcs_and_features_of_a_sample_are_those_of_the_whole(graph):
+    drawn, said = sample(graph)
+    whole = graph.in_ram()
+    ids = drawn.ids.tolist()
+    assert 20 < len(ids) < 200
+    assert f"{len(ids)} nodes and {drawn.data.num_edges} arcs" in said
+    arcs = {(whole.ids[u], whole.ids[v]) for u, v in whole.data.edge_index.T.tolist()}
+    inside = {(u, v) for u, v in arcs if u in ids and v in ids}
+    assert {(ids[u], ids[v]) for u, v in drawn.data.edge_index.T.tolist()} == inside
+    rows = [whole.ids.tolist().index(node) for node in ids]
+    assert np.array_equal(drawn.x, whole.x[rows])
+    assert drawn.data.y.tolist() == whole.data.y[rows].tolist()
+    assert drawn.directed == graph.directed
+
+
+@pytest.mark.usefixtures("_large")
+def test_the_command_says_that_it_samples(graph, capsys):
+    assert main(["audit", str(graph.folder), "--json"]) == 0
+    said = capsys.readouterr()
+    (row,) = json.loads(said.out)
+    assert row["nodes"] < 200
+    assert "these figures are those of a sample, 20 random nodes" in said.err
