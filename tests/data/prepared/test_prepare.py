@@ -9,9 +9,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 
 import memohop
+from commands import write_parquet
 from memohop.cli import main
 from memohop.data.prepared import _reading, sample
 from memohop.data.tables import read_graph
@@ -160,6 +163,35 @@ def test_parquet_with_every_kind_of_column(tmp_path, listed_twice, drop, more, i
         bounds = slice(*found.out.indptr[[100, 200]])
         assert np.array_equal(block.indices, found.out.indices[bounds])
         assert block.shape == (100, found.nodes)
+
+
+ENDS_AND_WEIGHTS = st.integers(0, 8).flatmap(
+    lambda most: st.lists(
+        st.tuples(*2 * [st.integers(0, most)], st.integers(0, 2)), min_size=1, max_size=40
+    )
+)
+
+
+@settings(max_examples=25)
+@given(
+    ENDS_AND_WEIGHTS,
+    st.sampled_from([None, True, False]),
+    st.sampled_from([None, "any", "the same both ways"]),
+)
+@example([(0, 0, 2), (0, 1, 1), (1, 0, 2)], False, "any")
+def test_arcs_are_sorted_and_added_up_as_in_ram(
+    tmp_path_factory, monkeypatch, edges, directed, weights
+):
+    monkeypatch.setattr("memohop.data.tables.sources._ROWS", 2)  # at a time
+    if weights == "the same both ways":
+        edges = [*edges, *((end, begin, weight) for begin, end, weight in edges)]
+    ids = np.arange(np.max(edges) + 2)
+    folder = tmp_path_factory.mktemp("arcs")
+    columns = dict(zip(("source", "target", "w"), np.array(edges).T, strict=True))
+    tables = write_parquet(folder, {"id": ids, "kind": np.array(["x", "y"])[ids % 2]}, columns)
+    options = {"label": "kind", "task": "classes", "directed": directed}
+    found, expected = compared(folder, tables, tables, **options, weight=weights and "w")
+    assert set(expected.notes) <= set(found.notes)
 
 
 def test_columns_are_fitted_in_several_passes(tmp_path, monkeypatch):
