@@ -26,13 +26,7 @@ def start_as_released(
     gates: Iterable[MemoryGate],
     convs: Iterable[nn.Module],
 ) -> None:
-    """Initialise a network as the released code does.
-
-    Args:
-        ends: input layer and classifier.
-        gates: the linear gates.
-        convs: graph convolutions or attention; the released code has no other.
-    """
+    """Initialise a network's input layer and classifier, gates and convolutions."""
     for linear in ends:
         nn.init.xavier_uniform_(linear.weight, gain=_GAIN)
     for gate in gates:

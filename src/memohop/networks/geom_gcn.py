@@ -75,11 +75,8 @@ class DivisionConv(nn.Module):
             \mathbf{W}_r\mathbf{h}_u
 
     for the divisions :math:`r` in which :math:`v` has neighbours; :math:`d_v` is the number of
-    all its neighbours.
-
-    Args:
-        linear: the nine maps side by side, of the node features, or of the output of another such
-            layer: its divisions side by side, with zeros for those without neighbours.
+    all its neighbours. The nine maps are side by side, of the node features, or of the output of
+    another such layer: its divisions side by side, with zeros for those without neighbours.
     """
 
     def __init__(self, linear: nn.Linear | FeatureLinear) -> None:

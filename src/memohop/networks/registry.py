@@ -54,12 +54,7 @@ class Entry:
 def _with_plugins(
     backbones: Mapping[str, Backbone], plain: Mapping[str, type[NodeModel]]
 ) -> dict[str, Entry]:
-    """Every backbone with every plug-in.
-
-    Args:
-        backbones: by the name to which the plug-in's suffix is added.
-        plain: the network without a plug-in, if it is not a :class:`Stack`.
-    """
+    """Every backbone with every plug-in; without one, a :class:`Stack` or what ``plain`` has."""
     entries = {}
     for suffix, network, defaults in (
         ("", Stack, {}),

@@ -128,12 +128,8 @@ def linear_map(
 ) -> nn.Linear | FeatureLinear:
     """Linear maps without bias, side by side as one, each with Glorot weights.
 
-    Args:
-        in_channels: width of the input.
-        out_channels: width of each map's result.
-        features: whether the input is the node features, or a hidden state.
-        dropout: rate of dropout on node features.
-        parts: the number of maps; the result is ``parts * out_channels`` wide.
+    Each of the ``parts`` maps is ``out_channels`` wide. The input is the node features, on which
+    there may be dropout, or a hidden state.
     """
     width = parts * out_channels
     if features:

@@ -123,9 +123,8 @@ class Graph:
     def reweighted(self, keep: Tensor) -> ReweightedGraph:
         """The graph with some arcs dropped and the remaining ones normalised anew.
 
-        Args:
-            keep: ``[entries]``, 1 for an arc that stays and 0 for one that is dropped. Self-loops
-                stay: they are added after arcs are dropped.
+        ``keep``, ``[entries]``, is 1 for an arc that stays, 0 for one that is dropped. Self-loops
+        stay: they are added after arcs are dropped.
         """
         kept = torch.where(self._are_loops(), torch.ones_like(keep), keep)
         return ReweightedGraph(self, kept)

@@ -65,9 +65,7 @@ class Part(ABC):
     def axis(self, role: str, shape: tuple[int, ...]) -> tuple[Axis, int, int]:
         """The axis that a tensor has in part here, and the sizes before and after it.
 
-        Args:
-            role: the role of the dropout that is applied to it.
-            shape: of what is here of the tensor.
+        The role is that of the dropout, the shape that of what is here of the tensor.
         """
         axis, at = self.nodes, 0
         if role in ("attention", "edge"):

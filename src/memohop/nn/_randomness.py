@@ -106,17 +106,11 @@ def in_stream() -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where in a network a mask is drawn.
+    """Where in a network a mask is drawn."""
 
-    Attributes:
-        number: its number in the order of the forward pass, from 1.
-        role: of the dropout.
-        part: the nodes that this process holds; None if it holds all.
-    """
-
-    number: int
-    role: str = "hidden"
-    part: Part | None = None
+    number: int  # in the order of the forward pass, from 1
+    role: str = "hidden"  # of the dropout
+    part: Part | None = None  # the nodes that this process holds; None if it holds all
 
 
 class Draw(NamedTuple):
@@ -154,7 +148,9 @@ def draw_masks(
         numbers = _numbers((count + 1) // 2, keys.device)
     else:
         numbers, second = _local_numbers(*first.part.axis(first.role, shape))
-    least, scale = thresholds(rates)[:, None], (1 / (1 - rates)).to(dtype)[:, None]
+    # The least signed 16-bit number that keeps an element, and the factor of those that are kept.
+    least = (rates * 65536 - 32768).round().clamp(max=32767).to(torch.int16)[:, None]
+    scale = (1 / (1 - rates)).to(dtype)[:, None]
     masks = torch.empty(len(places), len(keys), count, dtype=dtype, device=keys.device)
     # On a CPU a large mask is made alone, so that a hash stays in the cache between its passes.
     alone = count >= _LARGE and not keys.is_cuda
@@ -205,11 +201,6 @@ def _hash(numbers: Tensor, words: Tensor) -> Tensor:
     """Two 16-bit hashes for each number, one after the other: ``[places, B, 2 * numbers]``."""
     # Hashing begins with a shift that is done once for all numbers, and once for each key.
     return _finish(numbers ^ _fold(words[..., :1]), words[..., 1:]).view(torch.int16)
-
-
-def thresholds(rates: Tensor) -> Tensor:
-    """The least signed 16-bit number that keeps an element."""
-    return (rates * 65536 - 32768).round().clamp(max=32767).to(torch.int16)
 
 
 @lru_cache(maxsize=64)

@@ -17,12 +17,8 @@ def recomputed(module: nn.Module, method: Callable[..., Any], *inputs: Any) -> A
 
     The backward pass calls it again. It then finds the module with the parameters and buffers that
     it has now, which a population puts in only for the time of a forward pass, and draws the same
-    dropout masks. It cannot be mapped by ``vmap``.
-
-    Args:
-        module: the module whose tensors the method reads.
-        method: the method, or any function of them.
-        *inputs: its arguments; an object that is no tensor is passed on.
+    dropout masks. It cannot be mapped by ``vmap``. The method may be any function of the module's
+    tensors.
     """
     held, caller = dict(_tensors(module)), _Caller(module, method)
     call = replayed(lambda *inputs: functional_call(caller, held, inputs, tie_weights=False))

@@ -138,14 +138,9 @@ def gated_update(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Eqs. (8)-(10) for ``[B, N, C]``: hidden, memory, and the gates ``[B, N, 3]``, float32.
 
-    Args:
-        hidden, message: contiguous, as all tensors.
-        weight: ``[B, 3, 2 C]``.
-        bias: ``[B, 3]``.
-        keys: of the masks, ``[B, 2]``.
-        rates: of dropout, ``[B]``.
-        words: those of the places of the two masks, or None for no dropout.
-        wants_memory: False to leave the memory empty.
+    All tensors are contiguous: weight ``[B, 3, 2 C]``, bias ``[B, 3]``, the keys of the masks
+    ``[B, 2]``, the rates ``[B]``. ``words`` are those of the places of the two masks, or None for no
+    dropout. A memory that is not wanted is left empty.
     """
     members, nodes, width = hidden.shape
     out_hidden = torch.empty_like(hidden)

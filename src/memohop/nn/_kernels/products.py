@@ -96,11 +96,8 @@ def product(
 ) -> Tensor:
     """``K`` sparse products: dense ``[K, columns, D]`` to ``[K, rows, D]``.
 
-    Args:
-        values: ``[entries]`` shared by all, or ``[K, entries]``, in the order of the pattern.
-        dense: the right-hand sides.
-        pattern: the positions of the values.
-        bias: ``[K, D]``, added to every row.
+    Values are ``[entries]``, shared by all, or ``[K, entries]``; a bias ``[K, D]`` is added to every
+    row.
     """
     values = values.contiguous()
     if pattern.pieces is None:

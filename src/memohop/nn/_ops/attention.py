@@ -43,15 +43,9 @@ def attend(
 ) -> Tensor:
     r"""Attention weights :math:`\mathrm{softmax}_j\,\mathrm{LeakyReLU}(r_i + s_j)`.
 
-    Args:
-        receive: :math:`r`, ``[heads, rows]``.
-        send: :math:`s`, ``[heads, columns]``.
-        pattern: the entries (i, j).
-        negative_slope: slope of the leaky rectifier below 0.
-        keep: ``[entries]``, 0 for entries to leave out.
-
-    Returns:
-        ``[heads, entries]``, adding up to 1 within each row that keeps an entry.
+    From :math:`r`, ``[heads, rows]``, and :math:`s`, ``[heads, columns]``, to a weight for each
+    entry, ``[heads, entries]``. They add up to 1 within each row that keeps an entry: where
+    ``keep``, ``[entries]``, is 0, the entry is left out.
     """
     if keep is not None:
         keep = keep.expand(len(receive), len(pattern))
@@ -109,16 +103,8 @@ def attend_dynamically(
 ) -> Tensor:
     r"""Weights :math:`\mathrm{softmax}_j\,\mathbf{a}^\top\mathrm{LeakyReLU}(r_i + s_j)`.
 
-    Args:
-        receive: the vectors :math:`r`, ``[heads, rows, D]``.
-        send: the vectors :math:`s`, ``[heads, columns, D]``.
-        score: :math:`\mathbf{a}`, ``[heads, D]``.
-        pattern: the entries (i, j).
-        negative_slope: slope of the leaky rectifier below 0.
-        keep: ``[entries]``, 0 for entries to leave out.
-
-    Returns:
-        ``[heads, entries]``, adding up to 1 within each row that keeps an entry.
+    Like :func:`attend`, but :math:`r` and :math:`s` are vectors, ``[heads, rows, D]`` and
+    ``[heads, columns, D]``, and so is :math:`\mathbf{a}`, ``[heads, D]``.
     """
     given = receive, pattern.collect(send), score, negative_slope, pattern
     scores = in_single(_Scores.apply, *given)

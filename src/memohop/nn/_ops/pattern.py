@@ -83,9 +83,7 @@ class Pattern:
     def symmetric(cls, pointers: Tensor, col: Tensor) -> Pattern:
         """A pattern that is its own transpose, for which nothing more is kept.
 
-        Args:
-            pointers: int32 ``[rows + 1]``, the index at which each row begins.
-            col: int32 ``[entries]``, ascending within a row.
+        ``pointers`` and ``col`` are as in the attributes; columns ascend within a row.
         """
         shape = len(pointers) - 1, len(pointers) - 1
         _check_size(len(col), shape)

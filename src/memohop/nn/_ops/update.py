@@ -39,14 +39,9 @@ def gated_update(
         \mathbf{H}' &= \alpha_h \mathbf{H} + \alpha_m \mathbf{M}, \quad
         \mathbf{C}' = \alpha_c \mathbf{M}
 
-    Args:
-        hidden: ``[N, C]``.
-        message: ``[N, C]``.
-        weight: ``[3, 2 C]``.
-        bias: ``[3]``.
-        draws: the places of the masks of hidden and message, or twice None for no dropout.
-        rate: the rate of dropout, a scalar.
-        wants_memory: False if the memory is not needed: it is then left empty.
+    Hidden state and message are ``[N, C]``, weight and bias ``[3, 2 C]`` and ``[3]``. ``draws`` are
+    the places of the masks of hidden state and message, or twice None for no dropout. A memory that
+    is not wanted is left empty.
 
     States of bfloat16 have weights of the same type; gates are float32, as is the arithmetic.
     """
