@@ -6,7 +6,7 @@ import pytest
 import memohop
 from memohop import Member, train
 from memohop.jobs.executor import Lost, here
-from memohop.jobs.train import deal, shares_of
+from memohop.jobs.train import deal
 from memohop.training import Job
 from numerics import seeded
 from own_processes import under_torchrun
@@ -17,26 +17,12 @@ def data():
     return memohop.load("csbm", nodes=60, channels=8, homophily=0.4, seed=seeded(1))
 
 
-@pytest.mark.parametrize(
-    ("members", "workers", "expected"),
-    [
-        (1, 4, [[0]]),
-        (3, 4, [[0, 1, 2]]),
-        (4, 4, [[0, 2], [1, 3]]),
-        (7, 3, [[0, 3, 6], [1, 4], [2, 5]]),
-        (7, 1, [[0, 1, 2, 3, 4, 5, 6]]),
-    ],
-)
-def test_each_worker_has_at_least_two(members, workers, expected):
-    assert [list(share) for share in shares_of(members, workers)] == expected
-
-
 def test_results_come_back_in_order(data):
     members = [Member(seed=seed, split=seed % 2) for seed in range(5)]
     expected = train(data, "gcn", members, epochs=3)
     seen = []
     job = Job(data=data, model="gcn", members=members, epochs=3)
-    found = deal(here, shares_of(5, 2), job, lambda *counts: seen.append(counts))
+    found = deal(here, 2, job, lambda *counts: seen.append(counts))
     assert [result.member for result in found] == members
     assert seen == [(1, 2), (2, 2)]
     for one, other in zip(found, expected, strict=True):
@@ -49,7 +35,7 @@ def test_a_share_that_is_lost_ends_it(data):
 
     members = [Member(seed=seed) for seed in range(4)]
     with pytest.raises(memohop.DataError, match=r"lost again and again \(gone\); see whether"):
-        deal(unlucky, shares_of(4, 2), Job(data=data, model="gcn", members=members))
+        deal(unlucky, 2, Job(data=data, model="gcn", members=members))
 
 
 @pytest.mark.parametrize("members", [1, 4])

@@ -157,12 +157,14 @@ def test_why_the_graph_is_cut_or_the_members_are_dealt(data, monkeypatch):
     monkeypatch.setattr("memohop.parts.run.PartsRun", lambda *given, **more: None)
     monkeypatch.setattr("memohop.jobs.train.run_on", lambda *given: [])
     monkeypatch.setattr("memohop.jobs.train.deal", lambda *given: [])
-    members = [Member(seed=seed) for seed in range(5)]
-    for some, memory in ((members, None), (members[:1], None), (members, 1000)):
-        memohop.train(data, "gcn", some, workers=4, memory=memory, say=said.append)
+    members = [Member(seed=seed) for seed in range(7)]
+    for count, workers, memory in ((5, 4, None), (7, 3, None), (3, 4, None), (5, 4, 1000)):
+        given = {"workers": workers, "memory": memory, "say": said.append}
+        memohop.train(data, "gcn", members[:count], **given)
     assert said[0].startswith("5 members are dealt out to 2 workers: the graph, about ")
-    assert said[1].startswith("the graph is cut for 4 workers (there are too few members to deal")
+    assert said[1].startswith("7 members are dealt out to 3 workers")
+    assert said[2].startswith("the graph is cut for 4 workers (there are too few members to deal")
     assert re.match(
-        r"the graph is cut for 4 workers \(as a whole, .* it fits none of them\)", said[2]
+        r"the graph is cut for 4 workers \(as a whole, .* it fits none of them\)", said[3]
     )
-    assert "contiguous blocks cut" in said[1]
+    assert "contiguous blocks cut" in said[2]

@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import memohop
 from memohop import Member, UsageError, grid, train
+from memohop.training import Job
 from memohop.training import device as plan
 from memohop.training.device import members_at_once
 from memohop.training.population import Population
@@ -23,13 +25,13 @@ def machine(monkeypatch):
     monkeypatch.setattr(plan, "peak_bytes", lambda function: 0)
     monkeypatch.setattr(plan, "resident_growth", lambda function: [function(), asked[-1]][1])
 
-    def steps(members, count):
+    def population(members):
         asked.append(20 * MB if members[0].lam else 10 * MB)
+        return SimpleNamespace(step=lambda: None)
 
     def size(members, memory):
-        return members_at_once(
-            steps, members, memory=memory, for_results=0, epochs=5, device=torch.device("cpu")
-        )
+        job = Job(data=None, model="gcn", members=members, memory=memory, epochs=5)
+        return members_at_once(population, job, torch.device("cpu"))
 
     return size
 

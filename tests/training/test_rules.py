@@ -130,18 +130,16 @@ def test_plateaus_equal_those_of_torch():
     losses = torch.rand(2, 60, generator=generator()).sort(descending=True)[0]
     losses[:, 20:40] = losses[:, 19:20] * (1 - 5e-5)  # falls too little to count
     rates = torch.tensor([0.1, 0.4])
-    schedule = Schedule(
-        Rules(schedule="plateau", schedule_epochs=3, schedule_amount=0.5), rates.clone()
-    )
+    rules = Rules(schedule="plateau", schedule_epochs=3, schedule_amount=0.5)
     for index, rate in enumerate(rates.tolist()):
         optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=rate)
         torchs = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=3)
-        ours = Schedule(schedule.rules, rates.clone())
+        ours, lr = Schedule(rules, rates), rates.clone()
         for epoch in range(60):
             torchs.step(losses[index, epoch])
-            ours.step(torch.tensor(epoch), losses[:, epoch])
-            assert float(ours.lr[index]) == pytest.approx(optimizer.param_groups[0]["lr"])
-        assert float(ours.lr[index]) < rate
+            ours.step(lr, torch.tensor(epoch), losses[:, epoch])
+            assert float(lr[index]) == pytest.approx(optimizer.param_groups[0]["lr"])
+        assert float(lr[index]) < rate
 
 
 def test_decay_of_the_first_layer_and_its_part_in_the_validation_loss(data):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -152,22 +152,22 @@ def train_job(
     if cut != "contiguous" or "folder" not in data:
         data = in_default_type(_in_ram(data))
         job = replace(job, data=data)
-        shares = shares_of(len(job.members), workers)
+        shares = max(1, min(workers, len(job.members) // 2))  # one alone would round differently
         whole = whole_bytes(data.x, data.edge_index.shape[1])
         fits = fits_each(whole, workers, job.memory)
-        if len(shares) > 1 and fits and checkpoints is None:
+        if shares > 1 and fits and checkpoints is None:
             say(
-                f"{len(job.members)} members are dealt out to {len(shares)} workers: the graph, "
+                f"{len(job.members)} members are dealt out to {shares} workers: the graph, "
                 f"about {in_units(whole)} in training, fits each of them"
             )
             if in_group:
                 return _deal_in_group(_joined(device), shares, job, progress)
-            return deal(_cluster(ray, device, len(shares), workers), shares, job, progress)
+            return deal(_cluster(ray, device, shares, workers), shares, job, progress)
         blocks = partition(data.edge_index, len(data.y), workers, method=cut)
         why = "a run with checkpoints is one for all workers"
         if not fits:
             why = f"as a whole, about {in_units(whole)} in training, it fits none of them"
-        elif len(shares) == 1:
+        elif shares == 1:
             why = "there are too few members to deal them out"
         if workers > 1:
             say(f"the graph is cut for {workers} workers ({why}): {blocks}")
@@ -206,58 +206,44 @@ def run_on(pool: Pool, run: PartsRun) -> list[Result]:
     return results
 
 
-def shares_of(members: int, workers: int) -> list[range]:
-    """The members of each worker: at least two, since one alone rounds differently."""
-    count = max(1, min(workers, members // 2))
-    return [range(number, members, count) for number in range(count)]
-
-
 def deal(
-    executor: Executor, shares: Sequence[range], job: Job, progress: Progress | None = None
+    executor: Executor, shares: int, job: Job, progress: Progress | None = None
 ) -> list[Result]:
-    """Train each share of the members as a job of an executor."""
+    """Deal out the members of a job, and train each share as a job of an executor."""
     from memohop.jobs.executor import Lost
 
-    answers: dict[range, list[Result]] = {}
-    for done, (share, answer) in enumerate(executor(partial(_train_share, job=job), shares), 1):
+    results: list[Any] = [None] * len(job.members)
+    work = partial(_train_share, shares=shares, job=job)
+    for done, (share, answer) in enumerate(executor(work, range(shares)), 1):
         if isinstance(answer, Lost):
             raise DataError(
                 f"a worker was lost again and again ({answer.reason}); see whether its machine "
                 "has RAM enough, and give the command again"
             )
-        answers[share] = answer
+        results[share::shares] = answer
         if progress is not None:
-            progress(done, len(shares))
-    return _in_order(answers)
+            progress(done, shares)
+    return results
 
 
-def _deal_in_group(
-    group: Group, shares: Sequence[range], job: Job, progress: Progress | None
-) -> list[Result]:
+def _deal_in_group(group: Group, shares: int, job: Job, progress: Progress | None) -> list[Result]:
     """Train this process's share of the members, and collect the others'."""
     from memohop.parts.block import digest_of
     from memohop.parts.worker import agree
 
     agree(group, digest_of(job.data))
-    results: list[Result] = []
-    if group.rank < len(shares):
-        results = train_here(_part(job, shares[group.rank]), progress)
-    return _in_order(dict(zip(shares, group.gather(results), strict=False)))
+    is_idle = group.rank >= shares
+    answers = group.gather([] if is_idle else _train_share(group.rank, shares, job, progress))
+    results: list[Any] = [None] * len(job.members)
+    for share in range(shares):
+        results[share::shares] = answers[share]
+    return results
 
 
-def _in_order(answers: Mapping[range, Sequence[Result]]) -> list[Result]:
-    results: dict[int, Result] = {}
-    for share, answer in answers.items():
-        results |= zip(share, answer, strict=True)
-    return [results[member] for member in sorted(results)]
-
-
-def _train_share(share: range, *, job: Job) -> list[Result]:
-    return train_here(_part(job, share))
-
-
-def _part(job: Job, share: range) -> Job:
-    return replace(job, members=[job.members[i] for i in share])
+def _train_share(
+    share: int, shares: int, job: Job, progress: Progress | None = None
+) -> list[Result]:
+    return train_here(replace(job, members=job.members[share::shares]), progress)
 
 
 def _in_ram(data: Data) -> Data:

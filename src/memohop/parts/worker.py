@@ -108,21 +108,8 @@ class Worker:
 
     def _members_at_once(self, device: torch.device) -> int:
         """As many as the process with the least RAM can train."""
-
-        def steps(members: Sequence[Member], count: int) -> None:
-            population = self._population(members)
-            for _ in range(min(count, self.job.epochs)):
-                population.step()
-
         try:
-            size = members_at_once(
-                steps,
-                self.job.members,
-                memory=self.job.memory,
-                for_results=0,
-                epochs=self.job.epochs,
-                device=device,
-            )
+            size = members_at_once(self._population, self.job, device)
         except TooLittleError as error:
             raise UsageError(f"{error}; {self._would_do(error.need, error.budget)}") from None
         return min(self.group.gather(size))

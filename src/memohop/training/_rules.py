@@ -5,6 +5,8 @@ The optimiser and the schedule of its rates, which members continue, and which e
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -16,7 +18,19 @@ _VAL, _TEST = 1, 2
 _GROUPS = 5  # of validation nodes
 
 
-class Optimiser:
+class PerMember:
+    """State with a row for each member, in its attributes that are tensors."""
+
+    shared: ClassVar[str] = ""  # the name of one that all members share
+
+    def select(self, index: Tensor) -> None:
+        """Continue with these members alone."""
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor) and name != self.shared:
+                setattr(self, name, value[index])
+
+
+class Optimiser(PerMember):
     """Changes the parameters of all members in place, each with its own rate and weight decay.
 
     ``adam`` (Kingma and Ba, 2015) adds the gradient of the L2 penalty, as ``torch.optim.Adam``
@@ -31,6 +45,8 @@ class Optimiser:
         decayed: ``[P]``, 1 for parameters that are decayed and 0 for the others; None for all.
     """
 
+    shared = "decayed"
+
     def __init__(
         self,
         kind: str,
@@ -39,36 +55,36 @@ class Optimiser:
         weight_decay: Tensor,
         decayed: Tensor | None = None,
     ) -> None:
-        self.kind, self.params, self.lr, self.decayed = kind, params, lr, decayed
+        self.kind, self.lr, self.decayed = kind, lr, decayed
         self.weight_decay = torch.zeros_like(weight_decay) if kind == "adamw" else weight_decay
         self.shrinkage = weight_decay
         moments = params[:, :0] if kind == "sgd" else params
         self.first, self.second = torch.zeros_like(moments), torch.zeros_like(moments)
 
     @torch.no_grad()
-    def step(self, grad: Tensor, epoch: Tensor) -> None:
-        """One update; ``epoch`` counts from 0. The gradient is overwritten."""
+    def step(self, params: Tensor, grad: Tensor, epoch: Tensor) -> None:
+        """One update of ``params``; ``epoch`` counts from 0. The gradient is overwritten."""
         if self.kind == "adamw":
             share = (self.lr * self.shrinkage)[:, None]
-            self.params.sub_(self.params * self._of_decayed(share))
+            params.sub_(params * self._of_decayed(share))
         each = self.kind != "sgd" and not grad.is_cuda
         weight_decay = self.weight_decay
         if not each or self.decayed is not None:  # the gradient of the penalty
-            grad.addcmul_(self.params, self._of_decayed(self.weight_decay[:, None]))
+            grad.addcmul_(params, self._of_decayed(self.weight_decay[:, None]))
             weight_decay = torch.zeros_like(weight_decay)
         if self.kind == "sgd":
-            self.params.addcmul_(grad, self.lr[:, None], value=-1)
+            params.addcmul_(grad, self.lr[:, None], value=-1)
         elif each:
-            self._step_each(grad, (epoch + 1).to(torch.float32), weight_decay)
+            self._step_each(params, grad, (epoch + 1).to(torch.float32), weight_decay)
         else:
-            self._step_together(grad, (epoch + 1).to(torch.float32))
+            self._step_together(params, grad, (epoch + 1).to(torch.float32))
 
-    def _step_each(self, grad: Tensor, count: Tensor, weight_decay: Tensor) -> None:
+    def _step_each(self, params: Tensor, grad: Tensor, count: Tensor, weight_decay: Tensor) -> None:
         """A fused pass for each member. Unlike a GPU's it corrects the moments in float64."""
         rates = zip(self.lr.tolist(), weight_decay.tolist(), strict=True)
         for member, (rate, decay) in enumerate(rates):
             torch._fused_adam_(
-                [self.params[member]],
+                [params[member]],
                 [grad[member]],
                 [self.first[member]],
                 [self.second[member]],
@@ -83,48 +99,37 @@ class Optimiser:
                 maximize=False,
             )
 
-    def _step_together(self, grad: Tensor, count: Tensor) -> None:
+    def _step_together(self, params: Tensor, grad: Tensor, count: Tensor) -> None:
         """The whole stack without reading from the host, so that a CUDA graph can replay it."""
         root = (1 - _BETA2**count).sqrt()
         rate = self.lr * root / (1 - _BETA1**count)
         self.first.lerp_(grad, 1 - _BETA1)
         self.second.mul_(_BETA2).addcmul_(grad, grad, value=1 - _BETA2)
         scale = self.second.sqrt().add_(_EPSILON * root)
-        self.params.addcdiv_(self.first * rate[:, None], scale, value=-1)
+        params.addcdiv_(self.first * rate[:, None], scale, value=-1)
 
-    def select(self, params: Tensor, index: Tensor) -> None:
-        """Continue with some members, given their parameters."""
-        self.params = params
-        for name in ("lr", "weight_decay", "shrinkage", "first", "second"):
-            setattr(self, name, getattr(self, name)[index])
-
-    def penalty(self) -> Tensor:
+    def penalty(self, params: Tensor) -> Tensor:
         """Half the weight decay times the sum of squares, ``[B]``: its gradient is the decay."""
-        return self._of_decayed(self.params**2).sum(1) * self.weight_decay / 2
+        return self._of_decayed(params**2).sum(1) * self.weight_decay / 2
 
     def _of_decayed(self, values: Tensor) -> Tensor:
         return values if self.decayed is None else values * self.decayed
 
 
-class Schedule:
-    """Changes the members' learning rates, in place, after each epoch.
-
-    Args:
-        rules: the schedule and its two numbers.
-        lr: ``[B]``, the rates.
-    """
+class Schedule(PerMember):
+    """Changes the members' learning rates, in place, after each epoch; ``rules`` say how."""
 
     def __init__(self, rules: Rules, lr: Tensor) -> None:
-        self.rules, self.lr = rules, lr
+        self.rules = rules
         self.best_loss = torch.full_like(lr, torch.inf)
         self.waited = torch.zeros_like(lr)
 
-    def step(self, epoch: Tensor, loss: Tensor | None) -> None:
-        """Take in an epoch (from 0) and its validation losses."""
+    def step(self, lr: Tensor, epoch: Tensor, loss: Tensor | None) -> None:
+        """Change the rates ``[B]`` after an epoch (from 0) with these validation losses."""
         rules = self.rules
         if rules.schedule == "steps":
             due = (epoch + 1) % rules.schedule_epochs == 0
-            self.lr.sub_(due * rules.schedule_amount).clamp_(min=0)
+            lr.sub_(due * rules.schedule_amount).clamp_(min=0)
         elif rules.schedule == "plateau":
             assert loss is not None
             # As in torch's ReduceLROnPlateau, a fall by less than 1e-4 of the loss does not count.
@@ -132,16 +137,11 @@ class Schedule:
             self.best_loss.copy_(torch.where(better, loss, self.best_loss))
             self.waited.add_(1).mul_(~better)
             due = self.waited > rules.schedule_epochs
-            self.lr.mul_(torch.where(due, rules.schedule_amount, 1.0))
+            lr.mul_(torch.where(due, rules.schedule_amount, 1.0))
             self.waited.mul_(~due)
 
-    def select(self, lr: Tensor, index: Tensor) -> None:
-        """Continue with some members, given their rates."""
-        self.lr = lr
-        self.best_loss, self.waited = self.best_loss[index], self.waited[index]
 
-
-class Watch:
+class Watch(PerMember):
     """Which members continue, and which epoch of each counts.
 
     Args:
@@ -200,12 +200,6 @@ class Watch:
         """Mark running members that are not ``sound``, ``[B]``; called before :meth:`look`."""
         self.diverged |= self.running & ~sound
 
-    def select(self, index: Tensor) -> None:
-        """Continue with these members alone."""
-        for name, value in vars(self).items():
-            if isinstance(value, Tensor):
-                setattr(self, name, value[index])
-
     def _is_to_keep(self, scores: Tensor, loss: Tensor | None) -> Tensor:
         score, rule = scores[:, _VAL], self.rules.keep
         if rule == "first":
@@ -243,7 +237,7 @@ class Watch:
         return (epoch > self.patience) & (loss > before)
 
 
-class CrossFit:
+class CrossFit(PerMember):
     """Keeps outputs for validation nodes, of epochs that other validation nodes have chosen.
 
     The epoch that counts is the best of hundreds on the validation nodes, so its score there is too
@@ -262,7 +256,7 @@ class CrossFit:
         size = max(len(rows) for rows, _ in dealt)
         self.rows = torch.stack([_padded(rows, size) for rows, _ in dealt])[split]
         self.groups = torch.stack([_padded(groups, size) for _, groups in dealt])[split]
-        self.counts = [len(dealt[number][0]) for number in split.tolist()]
+        self.counts = torch.tensor([len(rows) for rows, _ in dealt], device=split.device)[split]
         new = task.masks.new_zeros  # of the same type, and on the same device
         numbers = torch.arange(_GROUPS, device=self.rows.device)
         outside = (self.groups[:, None] != numbers[:, None]).to(task.masks.dtype)
@@ -283,13 +277,7 @@ class CrossFit:
 
     def of(self, member: int) -> Tensor:
         """The outputs for a member's validation nodes, in the order of the nodes."""
-        return self.outputs[member, : self.counts[member]].cpu().clone()
-
-    def select(self, index: Tensor) -> None:
-        """Continue with these members alone."""
-        self.counts = [self.counts[i] for i in index.tolist()]
-        for name in ("rows", "groups", "others", "best", "outputs"):
-            setattr(self, name, getattr(self, name)[index])
+        return self.outputs[member, : int(self.counts[member])].cpu().clone()
 
 
 def _deal(y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

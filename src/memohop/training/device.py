@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from operator import le
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -28,6 +28,10 @@ from memohop.interrupts import interrupts_wait
 from memohop.nn import kernels_for
 from memohop.ram import in_units, release_freed_ram
 from memohop.training.member import RATES, Member
+
+if TYPE_CHECKING:
+    from memohop.training.job import Job
+    from memohop.training.population import Population
 
 _SLACK = 1.3  # over the measured growth, for gaps between tensors: 1.0 to 1.2 were seen
 _SLACK_UNSEEN = 4.0  # over the tensors alone, where the system does not report the growth
@@ -237,13 +241,11 @@ class TooLittleError(UsageError):
 
 
 def members_at_once(
-    steps: Callable[[Sequence[Member], int], None],
-    members: Sequence[Member],
-    *,
-    memory: int | None,
-    for_results: int,
-    epochs: int,
+    population: Callable[[Sequence[Member]], Population],
+    job: Job,
     device: torch.device,
+    *,
+    for_results: int = 0,
     most: int | None = None,
 ) -> int:
     """The size of the chunks, which are as equal as possible.
@@ -252,34 +254,38 @@ def members_at_once(
     extra, so one member of each kind that may be the costliest is measured.
 
     Args:
-        steps: trains members for a number of steps, from their start.
-        members: all members to train.
-        memory: the most bytes that the process may hold: its resident size on a CPU, its bytes on
-            a GPU; None for as many as the device can spare.
-        for_results: bytes of results that are held until the end.
-        epochs: the most steps that members will take.
+        population: makes one of some members.
+        job: all members to train. Its ``memory`` is the most bytes that the process may hold: its
+            resident size on a CPU, its bytes on a GPU; None for as many as the device can spare.
         device: the device to train on.
+        for_results: bytes of results that are held until the end.
         most: the most members of a chunk; None for the limit of the device.
     """
-    separate = is_gpu(device)
+
+    def steps(member: Member, count: int) -> None:
+        first = population([member])
+        for _ in range(min(count, job.epochs)):
+            first.step()
+
+    members, memory, separate = job.members, job.memory, is_gpu(device)
     cost = peak_bytes if memory is None or separate else _growth
     most = min(most or (len(members) if separate else _MOST_ON_CPU), len(members))
     budget = available_bytes(device) if memory is None else memory - held_bytes(device)
-    if epochs * _PER_EPOCH > budget:
-        raise _too_little(memory, device, epochs * _PER_EPOCH, epochs)
+    if job.epochs * _PER_EPOCH > budget:
+        raise _too_little(job, device, job.epochs * _PER_EPOCH)
     if most == 1 and memory is None:
         return 1
     each = 0.0
     for member in _costliest(members):
-        steps([member], 1)  # makes everything that is made once, and then counts as held
-        each = max(each, cost(partial(steps, [member], _STEPS)))
+        steps(member, 1)  # makes everything that is made once, and then counts as held
+        each = max(each, cost(partial(steps, member, _STEPS)))
     if memory is not None:
         budget = memory - held_bytes(device)
     if not separate:
         budget -= for_results
     fits = int(budget / max(each, 1))
     if fits < 1:
-        raise _too_little(memory, device, int(each) + for_results, epochs)
+        raise _too_little(job, device, int(each) + for_results)
     if not separate:
         fits = max(1, min(fits, int(_PLENTY / max(each, 1))))
     parts = math.ceil(len(members) / min(most, fits))
@@ -302,7 +308,8 @@ def _growth(function: Callable[[], object]) -> float:
     return tensors * _SLACK_UNSEEN if growth is None else max(tensors, growth) * _SLACK
 
 
-def _too_little(memory: int | None, device: torch.device, need: int, epochs: int) -> TooLittleError:
+def _too_little(job: Job, device: torch.device, need: int) -> TooLittleError:
+    memory, epochs = job.memory, job.epochs
     if memory is None:
         budget = available_bytes(device)
         text = (

@@ -27,7 +27,6 @@ from memohop.training.task import Task, make_task
 
 _TRAIN, _VAL, _TEST = range(3)
 _PER_MEMBER = ("params", "buffers", "keys", "lam", "masks", "labelled", "curves", "kept")
-_PARAMS = ""  # the key of all parameters beside buffers, which have names
 
 
 class Population:
@@ -106,7 +105,7 @@ class Population:
         key = self.keys.index_select(1, self.epoch[None])[:, 0]
         with invariant_products(self.params.device, alone=self.job.recompute):
             loss, _ = self._ahead or self._losses_and_logits(key)
-            self.optimiser.step(self._gradient(loss), self.epoch)
+            self.optimiser.step(self.params, self._gradient(loss), self.epoch)
             if self.looks_ahead:  # without dropout, the next step starts with this evaluation
                 self._ahead = self._losses_and_logits(key)
                 logits = self._ahead[1].detach()
@@ -123,7 +122,7 @@ class Population:
         for name, kept in self.kept.items():
             chosen = keep.view(-1, *[1] * (kept.dim() - 1))
             kept.copy_(torch.where(chosen, state[name], kept))
-        self.schedule.step(self.epoch, val_loss)
+        self.schedule.step(self.optimiser.lr, self.epoch, val_loss)
         point = torch.stack([loss.detach(), scores[:, _VAL]], dim=1)
         self.curves.index_copy_(2, self.epoch[None], point[:, :, None])
         self.epoch += 1
@@ -135,11 +134,9 @@ class Population:
         for name in _PER_MEMBER:
             setattr(self, name, tree_map(lambda value: value[index], getattr(self, name)))
         self._leaves = self._views(self.params)
-        self.optimiser.select(self.params, index)
-        self.schedule.select(self.optimiser.lr, index)
-        self.watch.select(index)
-        if self.cross_fit is not None:
-            self.cross_fit.select(index)
+        for state in (self.optimiser, self.schedule, self.watch, self.cross_fit):
+            if state is not None:
+                state.select(index)
 
     def results(self, indices: Sequence[int]) -> list[Result]:
         """The results of these members so far."""
@@ -177,29 +174,26 @@ class Population:
                 value.copy_(snapshot[name])
 
     def _changing(self) -> dict[str, Tensor]:
-        found = {"epoch": self.epoch, "curves": self.curves}
-        found |= {f"state/{name or 'params'}": value for name, value in self._state().items()}
-        found |= {f"kept/{name or 'params'}": value for name, value in self.kept.items()}
-        if self.cross_fit is not None:
-            found |= {
-                "crossed/best": self.cross_fit.best,
-                "crossed/outputs": self.cross_fit.outputs,
-            }
-        for owner in ("optimiser", "schedule", "watch"):
-            for name, value in vars(getattr(self, owner)).items():
-                if isinstance(value, Tensor) and value is not self.params:
-                    found[f"{owner}/{name}"] = value
-        return found
+        owners = {"state": self._state(), "kept": self.kept}
+        owners |= {name: vars(getattr(self, name)) for name in ("optimiser", "schedule", "watch")}
+        if (crossed := self.cross_fit) is not None:
+            owners["crossed"] = {"best": crossed.best, "outputs": crossed.outputs}
+        return {"epoch": self.epoch, "curves": self.curves} | {
+            f"{owner}/{name or 'params'}": value
+            for owner, values in owners.items()
+            for name, value in values.items()
+            if isinstance(value, Tensor)
+        }
 
     def _state(self) -> dict[str, Tensor]:
-        """Everything that is kept of the best epoch."""
-        return {_PARAMS: self.params} | {name: self.buffers[name] for name in self._saved}
+        """Everything that is kept of the best epoch; parameters have no name, as buffers do."""
+        return {"": self.params} | {name: self.buffers[name] for name in self._saved}
 
     def _kept_state(self, index: int) -> dict[str, Tensor]:
         """The state dictionary of one member's best epoch."""
         one = {
             name: value[index].detach().cpu().clone()
-            for name, value in (self._views(self.kept[_PARAMS]) | self.kept).items()
+            for name, value in (self._views(self.kept[""]) | self.kept).items()
         }
         first: dict[int, str] = {}  # the first name of each tensor: gates may be shared
         return {
@@ -337,7 +331,9 @@ class Population:
     def _val_loss(self, logits: Tensor) -> Tensor:
         """Mean loss over the validation nodes, ``[B]``."""
         loss = self.task.objective.loss(logits, self.task.y, self.masks[:, _VAL])
-        return loss + self.optimiser.penalty() if self.job.rules.loss_with_decay else loss
+        return (
+            loss + self.optimiser.penalty(self.params) if self.job.rules.loss_with_decay else loss
+        )
 
 
 @contextmanager

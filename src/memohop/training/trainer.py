@@ -118,12 +118,10 @@ class _Training:
         alone = self.job.recompute or not together
         plan = partial(
             members_at_once,
-            self._try_out,
-            members,
-            memory=memory,
+            self._population,
+            self.job,
+            self.device,
             for_results=len(members) * kept if self.job.keep_models else 0,
-            epochs=self.job.epochs,
-            device=self.device,
             most=1 if alone else self.job.at_once,
         )
         # A GPU tells at the first step whether all fit, which takes less time than measuring one.
@@ -199,11 +197,6 @@ class _Training:
         if self.job.capture and population.is_ours:
             return captured(population.step, self.device)
         return population.step
-
-    def _try_out(self, members: Sequence[Member], steps: int) -> None:
-        population = self._population(members)
-        for _ in range(min(steps, self.job.epochs)):
-            population.step()
 
     def _can_be_vectorised(self, member: Member) -> bool:
         """Whether a module that is not ours can be trained as a population, found by trying."""
