@@ -46,6 +46,8 @@ from memohop.parts.group import Group
 from memohop.parts.worker import Share, Worker
 from memohop.ram import keep_freed_ram
 from memohop.training import Job, Member
+from memohop.training.metrics import METRICS
+from memohop.training.objective import Classification
 
 CHANNELS, CLASSES, CHUNK = 64, 5, 1 << 15
 LABELLED = 20  # every so many nodes have a label
@@ -106,7 +108,6 @@ def make_block(shape: Shape, number: int, blocks: int) -> Block:
         shape=(last - first, shape.nodes),
     )
     return Block(
-        number=number,
         starts=starts,
         nodes=nodes,
         x=torch.from_numpy(np.concatenate(features)),
@@ -128,8 +129,7 @@ def make_targets(shape: Shape) -> Targets:
         nodes=labelled,
         y=labelled * 2654435761 // 65536 % CLASSES,
         masks=torch.stack([(parts == part).float() for part in range(3)])[None],
-        metric="accuracy",
-        positive=1,
+        objective=Classification(METRICS["accuracy"]),
     )
 
 

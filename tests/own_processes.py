@@ -21,7 +21,7 @@ from memohop.fit.on_blocks import predict_block
 from memohop.jobs import processes
 from memohop.jobs.processes import Processes, free_port
 from memohop.parts.group import Group
-from memohop.parts.run import train_block, train_share
+from memohop.parts.worker import Worker, train_share
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["torch", "memohop.pyg", "memohop.jobs.train"])
@@ -62,7 +62,7 @@ def train_in_all(share, where, count=None):
     """As ``train_share``, but the results are those of every process, or come with its count."""
     torch.set_default_dtype(share.dtype)
     group = Group.join("cpu", **where)
-    results = yield from train_block(share, group)
+    results = yield from Worker(share, group).train(share.snapshots)
     every = group.gather(results) if count is None else (results, group.gather(count()))
     group.leave()
     return every

@@ -52,7 +52,7 @@ def test_the_splits_are_those_of_fit(prepare, capsys):
     found = train(capsys, folder, "--data-option", "splits=3")
     assert (found["metric"], found["splits"]) == ("accuracy", 3)
     assert found["mean"] > 70
-    data = NamedGraph(folder, options={"splits": 3}).load()
+    data = NamedGraph(name=folder, data={"splits": 3}).load()
     assert data.train_mask.shape == (NODES, 3)
     used = data.train_mask | data.val_mask | data.test_mask
     assert used[:54].all()
@@ -61,7 +61,7 @@ def test_the_splits_are_those_of_fit(prepare, capsys):
 
 def test_its_own_split_is_used_and_weights_count(prepare, capsys):
     folder = prepare("--split", "part", "--weight", "weight")
-    data = NamedGraph(folder).load()
+    data = NamedGraph(name=folder).load()
     part = np.where(np.arange(NODES) < 54, np.arange(NODES) % 3, -1)
     for number, mask in enumerate((data.train_mask, data.val_mask, data.test_mask)):
         assert np.array_equal(mask[:, 0], part == number)
@@ -70,7 +70,7 @@ def test_its_own_split_is_used_and_weights_count(prepare, capsys):
 
 
 def test_no_split_tears_a_group(prepare):
-    data = NamedGraph(prepare("--group", "team")).load()
+    data = NamedGraph(name=prepare("--group", "team")).load()
     for mask in (data.train_mask, data.val_mask, data.test_mask):
         teams = mask[:54].reshape(18, 3, -1)
         assert (teams.all(1) == teams.any(1)).all()

@@ -11,9 +11,8 @@ from memohop import Member
 from memohop.jobs.executor import Lost
 from memohop.jobs.processes import Processes
 from memohop.jobs.train import run_on
-from memohop.parts.checkpoints import Checkpoints
 from memohop.parts.partition import partition
-from memohop.parts.run import PartsRun
+from memohop.parts.run import Checkpoints, PartsRun
 from memohop.training import Job
 from numerics import in_float64, seeded
 from own_processes import Mortal, quickly
@@ -116,7 +115,7 @@ def test_a_checkpoint_that_cannot_be_read_is_refused(tmp_path, monkeypatch, dama
     text = r"is no checkpoint of a run .* starts anew"
     with monkeypatch.context() as patched:
         if damage == "of another version":
-            patched.setattr("memohop.parts.checkpoints.__version__", "0.0.9")
+            patched.setattr("memohop.parts.run.__version__", "0.0.9")
             text = r"memohop 0\.0\.9, and this is"
         checkpoints = Checkpoints("a" * 64, tmp_path)
         checkpoints.keep(0, {"epoch": torch.tensor(7)}, 1)

@@ -14,7 +14,7 @@ import pytest
 
 import memohop
 from memohop import Member
-from memohop.jobs.ray_workers import RayWorkers, connected
+from memohop.jobs.ray_workers import RayWorkers
 from memohop.jobs.train import run_on, train
 from memohop.parts.partition import partition
 from memohop.parts.run import PartsRun
@@ -26,7 +26,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed here: pip install 
 
 @pytest.fixture(scope="module")
 def cluster():
-    with connected(None, "run the tests again", cores=2):
+    with RayWorkers(None, "cpu", "run the tests again", count=2).connected():
         yield
 
 
@@ -55,9 +55,10 @@ def test_what_ray_plans_for_its_own_users_is_not_shown(monkeypatch):
         warnings.warn("Tip: in future versions of Ray ...", FutureWarning, stacklevel=2)
 
     fakes = {"is_initialized": lambda: False, "init": init, "shutdown": lambda: None}
+    fakes["cluster_resources"] = lambda: {"CPU": 1}
     for name, fake in fakes.items():
         monkeypatch.setattr(ray, name, fake)
-    with connected(None, "give the command again"):
+    with RayWorkers(None, "cpu", "give the command again").connected():
         assert told == ["a tip"]  # and no warning, which would be an error here
 
 

@@ -2,8 +2,6 @@
 
 import re
 import socket
-from contextlib import nullcontext
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -74,9 +72,8 @@ def test_members_that_do_not_fit_say_how_many_workers_would_do(data, monkeypatch
     def refuse(*arguments, **more):
         raise TooLittleError("one member takes 3 GB", 3e9, 1e9)
 
-    part = SimpleNamespace(entered=nullcontext)
     monkeypatch.setattr("memohop.parts.worker.members_at_once", refuse)
-    monkeypatch.setattr("memohop.parts.worker._task", lambda *given: (None, part))
+    monkeypatch.setattr("memohop.parts.worker.inputs_of", lambda *given: (None, None))
     run = PartsRun(Job(data=data, model="gcn"), partition(data.edge_index, data.num_nodes, 4))
     with pytest.raises(memohop.UsageError, match="takes 3 GB; 12 workers with as much RAM each"):
         Worker(run.share(0), Others())

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from memohop.data.prepared import GIVE_WORKERS, Prepared, open_prepared
-from memohop.errors import DataError, UsageError
+from memohop.errors import UsageError
 from memohop.fit._inputs import how_to_read, unknown_targets
 from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
 from memohop.fit._problem import Inputs, Outputs
 from memohop.jobs.executor import Lost
+from memohop.nn import in_part
 from memohop.parts.folder import as_rows, matrix_rows, read_block, starts_of
 from memohop.parts.graph import GraphPart
 from memohop.parts.group import Group
@@ -52,10 +53,7 @@ def outputs_of_prepared(
     task = Prediction.of(model, graph)
     ((_, outputs),) = pool(predict_share, [task], together=workers)
     if isinstance(outputs, Lost):
-        raise DataError(
-            f"a worker was lost again and again ({outputs.reason}); see whether its machine has "
-            "RAM enough, and give the command again"
-        )
+        raise outputs.error
     return np.concatenate(outputs)
 
 
@@ -170,5 +168,5 @@ class BlockInputs(Inputs):
             near.graph, network, near.group, x=data.x, num_nodes=self.nodes, unit=near.unit
         )
         inputs, part = inputs_of(block, near.group, torch.device("cpu"))
-        with part.entered():
+        with in_part(part):
             return network(*inputs)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from memohop.errors import MemohopError
+from memohop.errors import DataError, MemohopError
 
 JobT = TypeVar("JobT")
 AnswerT = TypeVar("AnswerT")
@@ -44,6 +44,14 @@ class Lost:
 
     reason: str
     late: bool = False
+
+    @property
+    def error(self) -> DataError:
+        """What to raise where the job is not done without it."""
+        return DataError(
+            f"a worker was lost again and again ({self.reason}); see whether its machine has "
+            "RAM enough, and give the command again"
+        )
 
 
 class Told(NamedTuple):

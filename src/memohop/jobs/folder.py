@@ -24,11 +24,8 @@ _OPTIONS = ("splits", "seed", "metric")
 def load_folder(folder: str, options: dict[str, Any]) -> Data:
     """Targets of a prepared graph, and masks: those of its own split, or those that ``fit`` deals.
 
-    Features and arcs stay in the folder, see :func:`in_ram`.
-
-    Args:
-        folder: A folder that :func:`memohop.prepare` wrote, with labels.
-        options: ``splits`` (5 by default), ``seed`` and ``metric``.
+    Features and arcs stay in the folder, see :func:`in_ram`. Options are ``splits``, 5 by default,
+    ``seed`` and ``metric``.
     """
     for name, value in options.items():
         if name not in _OPTIONS:

@@ -27,22 +27,37 @@ from memohop.training.trainer import Progress
 Scalar = bool | int | float | str
 
 
-@dataclass(frozen=True)
-class NamedGraph:
-    """A dataset or a prepared graph, and how it is loaded.
+@dataclass(frozen=True, kw_only=True)
+class GraphSettings:
+    """How a dataset or a prepared graph is loaded.
 
     Attributes:
-        name: The id of the dataset, or the folder of the prepared graph.
-        others: As in :class:`Settings`, where the options are called ``data``.
+        features: ``raw`` as published, ``row`` or ``scaled``; see :func:`memohop.load`.
+        split: ``published``; ``public``, ``random`` or ``class-wise`` as in :func:`memohop.load`.
+        data: Further options of :func:`memohop.load`.
+        noise: Arcs to add, in percent; see :mod:`memohop.data.noise`.
+        draw: Seed of the noise.
+        noise_policy: Which arcs may be added.
     """
 
-    name: str
-    features: str = "raw"
-    split: str = "published"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    noise: float = 0.0
-    draw: int = 0
+    features: Literal["raw", "row", "scaled"] = "raw"
+    split: Literal["published", "public", "random", "class-wise"] = "published"
+    data: dict[str, Any] = field(default_factory=dict)
+    noise: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
+    draw: Annotated[int, Meta(ge=0)] = 0
     noise_policy: NoisePolicy = "undirected"
+
+    def __post_init__(self) -> None:
+        for name in ("features", "split", "root", "progress", "name"):
+            if name in self.data:
+                raise UsageError(f"data cannot hold {name}, which is no option")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedGraph(GraphSettings):
+    """A dataset by its id, or a prepared graph by its folder."""
+
+    name: str
 
     @property
     def splits(self) -> int:
@@ -50,7 +65,7 @@ class NamedGraph:
         if self.split == "public":
             return 1
         default = describe(self.name).splits if self.split == "published" else 10
-        return whole_number("data.splits", self.options.get("splits", default), least=1)
+        return whole_number("data.splits", self.data.get("splits", default), least=1)
 
     def content(self, *, noise: bool, latent: bool) -> dict[str, Any]:
         """Everything the data depends on, with the digests of its files.
@@ -59,22 +74,21 @@ class NamedGraph:
             noise: Whether added arcs matter.
             latent: Whether the published neighbours of Geom-GCN do.
         """
-        files: dict[str, str]
         if is_folder(self.name):
             from memohop.data.prepared import open_prepared
 
             files = {self.name: open_prepared(self.name, check=False).digest}
         else:
             info = describe(self.name)
-            files = {path: known_digests()[path] for path in info.files}
-            if latent and info.neighbours and not self.noise:
-                files[info.neighbours] = known_digests()[info.neighbours]
+            neighbours = info.neighbours if latent and not self.noise else None
+            paths = (*info.files, *([neighbours] if neighbours else []))
+            files = {path: known_digests()[path] for path in paths}
         content: dict[str, Any] = {
             "dataset": self.name,
             "files": files,
             "features": self.features,
             "split": self.split,
-            "options": self.options,
+            "options": self.data,
         }
         if noise and self.noise:
             content["noise"] = [self.noise_policy, self.noise, self.draw]
@@ -92,24 +106,18 @@ def _loaded(encoded: bytes, root: Path | None) -> Data:
     if is_folder(graph.name):
         from memohop.jobs.folder import load_folder
 
-        given = {} if split is None else {"split": split}
-        return load_folder(graph.name, {**graph.options, **given})
-    data = load(graph.name, root=root, features=graph.features, split=split, **graph.options)
+        return load_folder(graph.name, graph.data | ({"split": split} if split else {}))
+    data = load(graph.name, root=root, features=graph.features, split=split, **graph.data)
     if not graph.noise:
         return data
     return add_noise(data, graph.noise, draw=graph.draw, policy=graph.noise_policy)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Numbers):
+class Settings(GraphSettings, Numbers):
     """What a table of an experiment file says of a job.
 
     Attributes:
-        features: ``raw`` as published, ``row`` or ``scaled``; see :func:`memohop.load`.
-        split: ``published``; ``public``, ``random`` or ``class-wise`` as in :func:`memohop.load`.
-        data: Further options of :func:`memohop.load`.
-        noise: Arcs to add, in percent; see :mod:`memohop.data.noise`.
-        draw: Seed of the noise.
         epochs: The most epochs.
         patience: See ``Rules.stop``; never by default.
         options: Options of the model.
@@ -117,21 +125,10 @@ class Settings(Numbers):
         lr, weight_decay, lam, dropout, input_dropout: See :class:`memohop.Member`.
     """
 
-    features: Literal["raw", "row", "scaled"] = "raw"
-    split: Literal["published", "public", "random", "class-wise"] = "published"
-    data: dict[str, Any] = field(default_factory=dict)
-    noise: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
-    draw: Annotated[int, Meta(ge=0)] = 0
-    noise_policy: NoisePolicy = "undirected"
     epochs: Annotated[int, Meta(ge=1, le=10**9)] = 500
     patience: Annotated[int, Meta(ge=1, le=10**9)] | None = None
     options: dict[str, Any] = field(default_factory=dict)
     rules: Rules = DEFAULT_RULES
-
-    def __post_init__(self) -> None:
-        for name in ("features", "split", "root", "progress", "name"):
-            if name in self.data:
-                raise UsageError(f"data cannot hold {name}, which is no option")
 
     @classmethod
     @cache
@@ -159,8 +156,8 @@ class Settings(Numbers):
 
     def graph(self, name: str) -> NamedGraph:
         """The dataset or prepared graph of that name."""
-        how = (self.features, self.split, self.data, self.noise, self.draw, self.noise_policy)
-        return NamedGraph(name, *how)
+        how = {setting.name: getattr(self, setting.name) for setting in fields(GraphSettings)}
+        return NamedGraph(name=name, **how)
 
     def member(self, *, split: int = 0, seed: int = 0) -> Member:
         """A member of a population with these settings."""
@@ -171,11 +168,8 @@ class Settings(Numbers):
     ) -> Job:
         """One network to train, on split 0 with seed 0.
 
-        Args:
-            graph: The name of the graph.
-            model: The id of the model.
-            setting: What a search chose, which is part of these settings.
-            **machine: Other attributes of the job, such as the device.
+        What a search chose, ``setting``, is part of these settings; ``machine`` are attributes of
+        the job such as the device.
         """
         return Job(
             data=self.graph(graph),
@@ -214,8 +208,7 @@ def execute(
         One result for each job, in their order, with the seconds that it took.
     """
     results: dict[int, Result] = {}  # of each of these very jobs
-    total = sum(job.epochs for job in jobs)
-    finished = 0
+    finished, total = 0, sum(job.epochs for job in jobs)
 
     def of_all(done: int, _: int) -> None:
         assert progress is not None

@@ -41,13 +41,56 @@ class RayWorkers(Pool):
 
     @contextmanager
     def connected(self) -> Iterator[None]:
-        """Connected to the cluster, with room for the workers."""
-        with connected(self._address, self._remedy, cores=self._count) as self._ray:
-            self.size = check_room(self._ray, self._count, self._device)
-            try:
-                yield
-            finally:
-                self._packed = None
+        """Connected to the cluster, with room for the workers; if it is lost, a ``DataError``.
+
+        A cluster that this process is connected to already is used and left as it is.
+        """
+        ray = self._ray = import_ray()
+        ours = not ray.is_initialized()
+        if ours:
+            self._connect()
+        try:
+            self.size = self._size()
+            yield
+        except ray.exceptions.RayError as error:
+            raise DataError(
+                f"the Ray cluster is lost ({in_a_line(error)}); see that it runs and {self._remedy}"
+            ) from error
+        finally:
+            self._packed = None
+            if ours:
+                ray.shutdown()
+
+    def _connect(self) -> None:
+        _check_answers(self._address)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # older ones tell of Ray's plans
+                self._ray.init(
+                    address=self._address or "local",
+                    num_cpus=self._count if self._address is None else None,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                )
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise _no_answer(self._address, str(error).strip().partition("\n")[0]) from error
+
+    def _size(self) -> int:
+        """How many workers run at the same time, as many as there are GPUs or cores by default.
+
+        A cluster that cannot run so many is refused.
+        """
+        kind = "GPU" if self._device == "cuda" else "CPU"
+        there, workers = int(self._ray.cluster_resources().get(kind, 0)), self._count
+        if workers is None and not there:
+            raise UsageError(f"the Ray cluster has no {kind}; add one or choose another --device")
+        if workers is not None and there < workers:
+            raise UsageError(
+                f"workers={workers}, but the Ray cluster has {there} {kind}s; give at most "
+                f"{there}, or add machines to the cluster"
+            )
+        return workers or there
 
     def start(self, work: Callable[..., Any]) -> Process:
         """A new actor for some work."""
@@ -130,44 +173,6 @@ def import_ray(asked: str = "engine=ray", instead: str = "leave out --engine ray
     return ray
 
 
-@contextmanager
-def connected(address: str | None, remedy: str, *, cores: int | None = None) -> Iterator[Any]:
-    """Ray, connected to a cluster until the end; a ``DataError`` if the cluster is lost.
-
-    A cluster that this process is connected to already is used and left as it is.
-
-    Args:
-        address: Of a running cluster, or ``auto``; None to start one on this machine.
-        remedy: What to do if it is lost.
-        cores: Of a cluster that is started here; by default those of the machine.
-    """
-    ray = import_ray()
-    ours = not ray.is_initialized()
-    if ours:
-        _check_answers(address)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", FutureWarning)  # older ones tell of Ray's plans
-                ray.init(
-                    address=address or "local",
-                    num_cpus=cores if address is None else None,
-                    include_dashboard=False,
-                    log_to_driver=False,
-                    logging_level=logging.ERROR,
-                )
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise _no_answer(address, str(error).strip().partition("\n")[0]) from error
-    try:
-        yield ray
-    except ray.exceptions.RayError as error:
-        raise DataError(
-            f"the Ray cluster is lost ({in_a_line(error)}); see that it runs and {remedy}"
-        ) from error
-    finally:
-        if ours:
-            ray.shutdown()
-
-
 def _check_answers(address: str | None) -> None:
     """Refuse an address at which nothing listens: Ray would try for a minute."""
     if address is None or address in ("auto", "local"):
@@ -189,23 +194,6 @@ def _no_answer(address: str | None, why: str) -> DataError:
         f"no Ray cluster answers at {address or 'this machine'} ({why}); start one by "
         "`ray start --head`, or leave out the address"
     )
-
-
-def check_room(ray: Any, workers: int | None, device: str) -> int:
-    """How many workers run at the same time, as many as there are GPUs or cores unless asked for.
-
-    A cluster that cannot run so many is refused.
-    """
-    kind = "GPU" if device == "cuda" else "CPU"
-    there = int(ray.cluster_resources().get(kind, 0))
-    if workers is None and not there:
-        raise UsageError(f"the Ray cluster has no {kind}; add one or choose another --device")
-    if workers is not None and there < workers:
-        raise UsageError(
-            f"workers={workers}, but the Ray cluster has {there} {kind}s; give at most {there}, or "
-            "add machines to the cluster"
-        )
-    return workers or there
 
 
 def in_a_line(error: Exception) -> str:

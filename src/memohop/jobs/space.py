@@ -70,25 +70,14 @@ DrawnSettings = tuple[dict[str, _Scalar], ...]
 def draw(
     space: Mapping[str, Range | Choice], *, structures: int, each: int, seed: int
 ) -> DrawnSettings:
-    """The settings, one structure after the other.
-
-    Args:
-        space: What to draw from.
-        structures: How many structures.
-        each: How many settings of each structure.
-        seed: Decides the draws.
-    """
-    columns: dict[str, list[Any]] = {}
+    """The settings, ``each`` of them of one structure after the other."""
+    settings: list[dict[str, _Scalar]] = [{} for _ in range(structures * each)]
     for name, values in space.items():
         places = _places(name, structures, each, seed)
-        columns[name] = [_value(values, place) for place in places]
-    settings: list[dict[str, _Scalar]] = []
-    for row in zip(*columns.values(), strict=True):
-        setting: dict[str, _Scalar] = {}
-        for name, value in zip(columns, row, strict=True):
+        for setting, place in zip(settings, places, strict=True):
+            value = _value(values, place)
             setting |= value if isinstance(value, dict) else {name: value}
-        settings.append(setting)
-    if len({tuple(setting.items()) for setting in settings}) < structures * each:
+    if not space or len({tuple(setting.items()) for setting in settings}) < len(settings):
         raise UsageError(
             f"the space of {', '.join(space) or 'nothing'} does not give {structures * each} "
             "different settings; draw a number from a range"
@@ -99,21 +88,13 @@ def draw(
 def near_options(
     space: Mapping[str, Range | Choice], options: Mapping[str, Any], generator: Generator
 ) -> dict[str, Any]:
-    """Options with at most one choice changed.
-
-    Args:
-        space: The choices.
-        options: The options to start from.
-        generator: Decides.
-    """
-    if not space:
-        return dict(options)
-    place = int(generator.integers(len(space) + _UNCHANGED))
+    """Options with at most one of the space's choices changed."""
+    place = int(generator.integers(len(space) + _UNCHANGED)) if space else 0
     if place >= len(space):
         return dict(options)
-    values = [*space.values()][place]
+    name, values = [*space.items()][place]
     assert not isinstance(values, Range)
-    tables = [value if isinstance(value, dict) else {[*space][place]: value} for value in values]
+    tables = [value if isinstance(value, dict) else {name: value} for value in values]
     others = [table for table in tables if not table.items() <= options.items()]
     return {**options, **others[generator.integers(len(others))]}
 
@@ -121,13 +102,7 @@ def near_options(
 def near_numbers(
     space: Mapping[str, Range | Choice], numbers: Mapping[str, float], generator: Generator
 ) -> dict[str, float]:
-    """Numbers a few times larger or smaller; those without a logarithmic scale at times redrawn.
-
-    Args:
-        space: The numbers that may change.
-        numbers: Those to start from.
-        generator: Decides.
-    """
+    """Numbers a few times larger or smaller; those without a logarithmic scale at times redrawn."""
     changed = dict(numbers)
     for name, values in space.items():
         if isinstance(values, Range) and values.log:

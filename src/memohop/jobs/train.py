@@ -20,7 +20,7 @@ from memohop.ram import in_units
 from memohop.training import Job, Member, Result
 from memohop.training.device import available_bytes
 from memohop.training.task import in_default_type
-from memohop.training.trainer import Progress
+from memohop.training.trainer import Progress, warn_of_diverged
 from memohop.training.trainer import train as train_here
 
 if TYPE_CHECKING:
@@ -190,7 +190,8 @@ def _cluster(address: str | None, device: str, count: int, workers: int) -> Pool
 def run_on(pool: Pool, run: PartsRun) -> list[Result]:
     """Train on a graph in blocks with the processes of a pool."""
     from memohop.jobs.executor import Lost
-    from memohop.parts.run import PartsRun, train_share
+    from memohop.parts.run import PartsRun
+    from memohop.parts.worker import train_share
 
     ((_, results),) = pool(train_share, [run], together=run.size, told=PartsRun.keep)
     epoch = run.checkpoints.done
@@ -202,7 +203,7 @@ def run_on(pool: Pool, run: PartsRun) -> list[Result]:
             f"a worker was lost 3 times at epoch {epoch} ({results.reason}), and replacing it does "
             "not help; see the logs of Ray, and whether its machine has RAM enough"
         )
-    run.warn(results)
+    warn_of_diverged(results, run.name)
     return results
 
 
@@ -216,10 +217,7 @@ def deal(
     work = partial(_train_share, shares=shares, job=job)
     for done, (share, answer) in enumerate(executor(work, range(shares)), 1):
         if isinstance(answer, Lost):
-            raise DataError(
-                f"a worker was lost again and again ({answer.reason}); see whether its machine "
-                "has RAM enough, and give the command again"
-            )
+            raise answer.error
         results[share::shares] = answer
         if progress is not None:
             progress(done, shares)
@@ -234,10 +232,7 @@ def _deal_in_group(group: Group, shares: int, job: Job, progress: Progress | Non
     agree(group, digest_of(job.data))
     is_idle = group.rank >= shares
     answers = group.gather([] if is_idle else _train_share(group.rank, shares, job, progress))
-    results: list[Any] = [None] * len(job.members)
-    for share in range(shares):
-        results[share::shares] = answers[share]
-    return results
+    return deal(lambda _, numbers: zip(numbers, answers, strict=False), shares, job)
 
 
 def _train_share(

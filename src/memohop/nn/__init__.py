@@ -33,6 +33,7 @@ from memohop.nn._ops.products import inner as inner
 from memohop.nn._ops.products import row_sums as row_sums
 from memohop.nn._ops.products import weighted_product as weighted_product
 from memohop.nn._part import Axis as Axis
+from memohop.nn._part import BothWays as BothWays
 from memohop.nn._part import Part as Part
 from memohop.nn._part import in_part as in_part
 from memohop.nn._randomness import epoch_key as epoch_key

@@ -7,14 +7,36 @@ an element in the whole graph's tensor. Outside :func:`in_part` a process holds 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from memohop.nn._operation import Operation
+
+
+class BothWays(Operation):
+    """A linear function of rows, with the one that takes gradients back."""
+
+    tensors = 1
+
+    @staticmethod
+    def forward(
+        rows: Tensor, there: Callable[[Tensor], Tensor], back: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        return there(rows)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, ctx.there, ctx.back = inputs
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return BothWays.apply(grads[0], ctx.back, ctx.there), None, None
 
 
 class Axis:
@@ -50,17 +72,20 @@ class Axis:
         return numbers >> 1, (numbers & 1).bool()
 
 
-class Part(ABC):
+class Part:
     """The nodes that a process holds, and how it adds up over all processes.
 
     Args:
         nodes: its nodes.
         arcs: the entries of the graph in the rows of these nodes.
         stored: the stored values of sparse features in these rows.
+        add_up: gives the sum of a tensor over all processes.
     """
 
-    def __init__(self, nodes: Axis, arcs: Axis, stored: Axis) -> None:
-        self.nodes, self.arcs, self.stored = nodes, arcs, stored
+    def __init__(
+        self, nodes: Axis, arcs: Axis, stored: Axis, add_up: Callable[[Tensor], Tensor]
+    ) -> None:
+        self.nodes, self.arcs, self.stored, self._add_up = nodes, arcs, stored, add_up
 
     def axis(self, role: str, shape: tuple[int, ...]) -> tuple[Axis, int, int]:
         """The axis that a tensor has in part here, and the sizes before and after it.
@@ -77,13 +102,13 @@ class Part(ABC):
         assert shape[at] == len(axis.index), f"{role}: {shape} has not {len(axis.index)} at {at}"
         return axis, prod(shape[:at]), prod(shape[at + 1 :])
 
-    @abstractmethod
     def total(self, values: Tensor) -> Tensor:
-        """The sum of a tensor over all processes, for each one's nodes to use."""
+        """The sum over all processes, for each one's nodes to use: gradients are added up too."""
+        return BothWays.apply(values[None], self._add_up, self._add_up)[0]
 
-    @abstractmethod
     def outcome(self, values: Tensor) -> Tensor:
-        """The sum over all processes of a tensor that goes to the loss, which all compute alike."""
+        """The sum over all processes for the loss, which all compute alike, as is its gradient."""
+        return BothWays.apply(values[None], self._add_up, torch.clone)[0]
 
 
 held_part: ContextVar[Part | None] = ContextVar("memohop_part", default=None)
@@ -91,8 +116,8 @@ held_part: ContextVar[Part | None] = ContextVar("memohop_part", default=None)
 
 
 @contextmanager
-def in_part(part: Part) -> Iterator[None]:
-    """Inside the block, tensors of nodes hold the rows of this part."""
+def in_part(part: Part | None) -> Iterator[None]:
+    """Inside the block, tensors of nodes hold the rows of this part; of the whole if it is None."""
     token = held_part.set(part)
     try:
         yield

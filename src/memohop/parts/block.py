@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor, nn
 
@@ -20,8 +21,7 @@ from memohop.networks import NodeModel
 from memohop.networks.h2gcn import TwoSteps
 from memohop.nn import Graph
 from memohop.parts.partition import Partition
-from memohop.training.metrics import METRICS
-from memohop.training.objective import Classification, Objective, Regression, objective_of
+from memohop.training.objective import Objective, objective_of
 from memohop.training.task import are_stored_sparse, make_masks
 
 if TYPE_CHECKING:
@@ -65,14 +65,13 @@ class Targets:
         nodes: the numbers of the labelled nodes in the data.
         y: their targets.
         masks: ``[splits, 3, labelled]``.
-        metric, positive: the name of the score, and the positive class of a ranking.
+        objective: loss and score.
     """
 
     nodes: Tensor
     y: Tensor
     masks: Tensor
-    metric: str
-    positive: int
+    objective: Objective
 
     @classmethod
     def of(cls, data: Data) -> Targets:
@@ -81,20 +80,8 @@ class Targets:
         masks, y = make_masks(data), objective.targets(data.y)
         wanted = masks.amax((0, 1)) > 0
         wanted[y.argmax()] = True  # the number of classes is counted from the highest one
-        nodes, metric = wanted.nonzero().flatten(), objective.metric
-        return cls(nodes, y[nodes], masks[..., nodes], metric.id, metric.positive)
-
-    def among(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        """The rows of labelled nodes among some nodes, and their places among all of these."""
-        places = torch.searchsorted(self.nodes, nodes).clamp(max=len(self.nodes) - 1)
-        rows = (self.nodes[places] == nodes).nonzero().flatten()
-        return rows, places[rows]
-
-    @property
-    def objective(self) -> Objective:
-        """Loss and score."""
-        kind = Regression if self.y.is_floating_point() else Classification
-        return kind(METRICS[self.metric].of_class(self.positive))
+        nodes = wanted.nonzero().flatten()
+        return cls(nodes, y[nodes], masks[..., nodes], objective)
 
 
 @dataclass(frozen=True)
@@ -102,7 +89,6 @@ class Block:
     """All that a process needs of the graph.
 
     Attributes:
-        number: which block it is.
         starts: the number at which each block starts, and the number of nodes.
         nodes: the numbers of its nodes in the data.
         x: their features, dense or as they are stored.
@@ -110,7 +96,6 @@ class Block:
         digest: of the data from which it was cut.
     """
 
-    number: int
     starts: tuple[int, ...]
     nodes: Tensor
     x: Tensor | BlockRows
@@ -157,26 +142,19 @@ class Cut:
         self.x = as_matrix(data.x, data.x.dtype) if is_stored_sparse else data.x.to_dense()
 
     def __getitem__(self, number: int) -> Block:
-        nodes = self.partition.nodes(number)
+        nodes, is_metis = self.partition.nodes(number), self.partition.method == "metis"
+        order = self.partition.order.numpy() if is_metis else None
         return Block(
-            number=number,
             starts=self.partition.starts,
             nodes=nodes,
             x=self.x[nodes] if isinstance(self.x, Tensor) else _some_rows(self.x, nodes),
-            graph=mapped(self.graph, RowsOfMatrix, partial(self._of_graph, nodes)),
+            graph=mapped(
+                self.graph,
+                RowsOfMatrix,
+                lambda whole: _some_rows(whole.matrix, nodes, order, whole.policies),
+            ),
             digest=self.digest,
         )
-
-    def _of_graph(self, nodes: Tensor, graph: RowsOfMatrix) -> BlockRows:
-        rows = _some_rows(graph.matrix, nodes, graph.policies)
-        if self.partition.method == "contiguous":
-            return rows
-        col = (
-            self.partition.numbers().numpy().astype(np.int32)[rows.matrix.indices]
-        )  # these have another order
-        order = np.lexsort((col, rows.row.numpy()))
-        rows.matrix.indices, rows.matrix.data = col[order], rows.matrix.data[order]
-        return replace(rows, places=rows.places[order])
 
 
 class RowsOfMatrix(NamedTuple):
@@ -279,9 +257,17 @@ def digest_of(data: Data) -> str:
 
 
 def _some_rows(
-    matrix: sparse.csr_array, nodes: Tensor, policies: Mapping[str, str] | None = None
+    matrix: sparse.csr_array,
+    nodes: Tensor,
+    columns: NDArray[np.int64] | None = None,
+    policies: Mapping[str, str] | None = None,
 ) -> BlockRows:
-    part = matrix[nodes.numpy()]
-    before = matrix.indptr[nodes] - part.indptr[:-1]  # entries that are not among these
-    places = np.repeat(before, np.diff(part.indptr)) + np.arange(part.nnz)
-    return BlockRows(part, torch.from_numpy(places), matrix.nnz, policies or {})
+    """The rows of some nodes; ``columns``, if given, are the old numbers in their new order."""
+    rows = matrix[nodes.numpy()]
+    before = matrix.indptr[nodes] - rows.indptr[:-1]  # entries that are not among these
+    rows.data = np.repeat(before, np.diff(rows.indptr)) + np.arange(rows.nnz)
+    if columns is not None:
+        rows = rows[:, columns]
+        rows.sort_indices()
+    places, rows.data = rows.data, matrix.data[rows.data]
+    return BlockRows(rows, torch.from_numpy(places), matrix.nnz, policies or {})

@@ -18,7 +18,7 @@ from memohop.networks import NodeModel
 from memohop.parts.block import Block, BlockRows, RowsOfMatrix, mapped, rows_for
 from memohop.parts.group import Group
 from memohop.parts.partition import even_starts
-from memohop.training.task import SPARSE_BELOW
+from memohop.training.task import are_stored_sparse
 
 if TYPE_CHECKING:
     from memohop.data.prepared import Prepared
@@ -51,7 +51,6 @@ def read_block(
     read = partial(matrix_rows, graph, unit=unit)
     asked = rows_for(network, num_nodes or graph.nodes, nodes, read)
     return Block(
-        number=group.rank,
         starts=starts,
         nodes=torch.arange(nodes.start, nodes.stop),
         x=stored_as(graph.features_of(nodes) if x is None else x, features, group, graph.nodes),
@@ -107,20 +106,15 @@ def as_rows(
 
 
 def stored_as(x: Any, features: str, group: Group, nodes: int) -> Tensor | BlockRows:
-    """The features of a block's nodes, stored as those of all ``nodes`` would be.
+    """The features of a block's nodes, stored as those of all ``nodes`` of the graph would be.
 
-    Args:
-        x: A tensor, an array or a matrix of SciPy.
-        features: ``"sparse"``, ``"dense"`` or ``"auto"`` to decide by density.
-        group: The processes that have the other blocks.
-        nodes: The number of nodes of the whole graph.
+    They are a tensor, an array or a matrix of SciPy.
     """
     x = x.numpy() if isinstance(x, Tensor) else x
-    dtype, width = torch.get_default_dtype(), x.shape[1]
+    dtype = torch.get_default_dtype()
     filled = x.nnz if is_sparse(x) else np.count_nonzero(x)
-    share = sum(group.gather(int(filled))) / (nodes * width)
-    thin = features == "auto" and (is_sparse(x) or share < SPARSE_BELOW)
-    if features != "sparse" and not thin:
+    density = sum(group.gather(int(filled))) / (nodes * x.shape[1])
+    if not are_stored_sparse(x, features, density):
         dense = x.toarray() if is_sparse(x) else np.ascontiguousarray(x)
         return torch.from_numpy(dense).to(dtype)
     stored = sparse.csr_array(x)

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from memohop.data.adjacency import REVERSED
-from memohop.nn import FixedMatrix, Graph, Pattern
+from memohop.nn import BothWays, FixedMatrix, Graph, Pattern
 from memohop.parts.block import BlockRows
 from memohop.parts.group import Group
-from memohop.parts.halo import BothWays, Halo
+from memohop.parts.halo import Halo
 
 
 class GraphPart(Graph):
@@ -94,11 +94,8 @@ class GraphPart(Graph):
     def reversed(self) -> Graph:
         """The rows of this block in the graph with every arc reversed."""
         turning = self._turning
-        policies = {
-            "direction": REVERSED[self.direction],
-            "self_loops": self.self_loops,
-            "norm": self.norm,
-        }
+        policies = {"self_loops": self.self_loops, "norm": self.norm}
+        policies["direction"] = REVERSED[self.direction]
         weight = self.turned(self.weight)
         return GraphPart(turning.row, turning.col, weight, policies, self.starts, self.halo.group)
 

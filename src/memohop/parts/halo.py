@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from memohop.nn import Axis, Operation, Part, in_part
+from memohop.nn import BothWays
 from memohop.parts.group import Group
 from memohop.training.task import Peers
-
-
-class BothWays(Operation):
-    """A linear function of rows, with the one that takes gradients back."""
-
-    tensors = 1
-
-    @staticmethod
-    def forward(  # noqa: D102
-        rows: Tensor, there: Callable[[Tensor], Tensor], back: Callable[[Tensor], Tensor]
-    ) -> Tensor:
-        return there(rows)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: D102
-        _, ctx.there, ctx.back = inputs
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:  # noqa: D102
-        return BothWays.apply(grads[0], ctx.back, ctx.there), None, None
 
 
 class Halo:
@@ -74,9 +50,7 @@ class Halo:
     def fetch(self, dense: Tensor) -> Tensor:
         """The rows that others need are sent, and those needed here come in."""
         asked = dense.new_empty(len(self.given), len(dense), dense.shape[-1])
-        for k, member in enumerate(
-            dense
-        ):  # along the first axis, indices are several times as fast
+        for k, member in enumerate(dense):  # indices of a first axis are several times as fast
             torch.index_select(member, 0, self.given, out=asked[:, k])
         came = self.group.swap(asked, self.give, self.take).transpose(0, 1)
         del asked  # as large as what came, in a graph without neighbourhoods that keep apart
@@ -98,34 +72,6 @@ class Halo:
         return sums
 
 
-class BlockPart(Part):
-    """The part of one block.
-
-    Args:
-        group: the processes.
-        nodes, arcs, stored: see :class:`~memohop.nn.Part`.
-    """
-
-    def __init__(self, group: Group, nodes: Axis, arcs: Axis, stored: Axis) -> None:
-        super().__init__(nodes, arcs, stored)
-        self.group = group
-
-    def total(self, values: Tensor) -> Tensor:
-        """The sum over all processes; gradients that reach it are added up too."""
-        return BothWays.apply(values[None], self.group.total, self.group.total)[0]
-
-    def outcome(self, values: Tensor) -> Tensor:
-        """The sum over all processes; its gradient is the same in all of them."""
-        return BothWays.apply(values[None], self.group.total, torch.clone)[0]
-
-    def entered(self) -> AbstractContextManager[None]:
-        """Within, networks compute as a part of the whole.
-
-        A single process has all of it, and may use kernels that count rows from 0.
-        """
-        return nullcontext() if self.group.size == 1 else in_part(self)
-
-
 class LabelledNodes(Peers):
     """The labelled nodes of this block among those of all blocks.
 
@@ -133,15 +79,15 @@ class LabelledNodes(Peers):
 
     Args:
         group: the processes.
-        rows: the rows of its labelled nodes in this block.
-        at: their places among all labelled nodes.
-        nodes: how many nodes this block has.
-        labelled: how many labelled nodes all blocks have.
+        nodes: the numbers of this block's nodes.
+        labelled: the numbers of the labelled nodes of all blocks, ascending.
     """
 
-    def __init__(self, group: Group, rows: Tensor, at: Tensor, nodes: int, labelled: int) -> None:
-        self.group, self.rows, self.at = group, rows, at
-        self.nodes, self.labelled = nodes, labelled
+    def __init__(self, group: Group, nodes: Tensor, labelled: Tensor) -> None:
+        self.group, self.nodes, self.labelled = group, len(nodes), len(labelled)
+        places = torch.searchsorted(labelled, nodes).clamp(max=self.labelled - 1)
+        self.rows = (labelled[places] == nodes).nonzero().flatten()
+        self.at = places[self.rows]  # among all labelled nodes
 
     def collect(self, outputs: Tensor) -> Tensor:
         """From rows ``[..., N, C]`` of this block to those of all labelled nodes."""

@@ -1,92 +1,30 @@
-"""Training on a graph in blocks: one function that every process runs, with a block of its own.
-
-The same function runs alone with the whole graph as its only block, under ``torchrun``, and in
-processes that are started for it. It goes in steps of some epochs. After each of them the latest
-state can be kept, and the run can go on from it with any number of processes.
-"""
+"""Training on a graph in blocks, and the state of a run, from which it can be continued."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from memohop.data.check import check
 from memohop.data.prepared import open_prepared
-from memohop.errors import UsageError
+from memohop.errors import DataError, UsageError
+from memohop.outputs import check_writable, whole_file
 from memohop.parts.block import Cut, Targets, checked_network
-from memohop.parts.checkpoints import Checkpoints
 from memohop.parts.group import Group
 from memohop.parts.partition import Partition, check_blocks
-from memohop.parts.worker import Share, Worker
+from memohop.parts.worker import Share, Step, Worker
 from memohop.ram import reporting_out_of_memory
 from memohop.training import Enough, Job, Result
 from memohop.training.task import in_default_type
 from memohop.training.trainer import Progress, check_splits, warn_of_diverged
-
-EVERY = 10  # epochs of a step
-
-
-class Step(NamedTuple):
-    """What was reached after a step.
-
-    Attributes:
-        chunk: the number of the population.
-        epochs: how many it has behind it.
-        snapshot: its state; the same in every process, and so given by the first one alone.
-        size: the members of a population.
-    """
-
-    chunk: int
-    epochs: int
-    snapshot: Mapping[str, Tensor]
-    size: int
-
-
-Steps = Generator[Step, bool, list[Result]]
-"""Tells every step, hears whether it was enough, and returns the results."""
-
-
-def train_share(share: Share, where: Mapping[str, Any]) -> Steps:
-    """What a process does that was started for it; the first one returns the results.
-
-    Args:
-        share: What it is given.
-        where: How it joins the others, see :meth:`Group.join`.
-    """
-    torch.set_default_dtype(share.dtype)
-    group = Group.join(str(share.job.device), **where)
-    results = yield from train_block(share, group)
-    group.leave()
-    return results if group.rank == 0 else []
-
-
-def train_block(share: Share, group: Group) -> Steps:
-    """Train all populations of a job on a block, together with the processes of a group.
-
-    Once it was enough, later populations take one step.
-    """
-    worker = Worker(share, group)
-    results: list[Result] = []
-    is_enough = False
-    for chunk in range(worker.chunks):
-        population = worker.population(chunk)
-        if chunk in share.snapshots:
-            population.restore(share.snapshots[chunk])
-        done = False
-        while not done:
-            done = worker.advance(population, 1 if is_enough else EVERY)
-            snapshot = population.snapshot() if group.rank == 0 else {}
-            step = Step(chunk, int(population.epoch), snapshot, worker.size)
-            is_enough |= bool((yield step))
-            done |= is_enough
-        results += population.results(range(len(population.members)))
-    return results
+from memohop.version import __version__
 
 
 class PartsRun:
@@ -162,7 +100,7 @@ class PartsRun:
         """Train as one of a group of processes; the first one writes the checkpoints."""
         kept = self.checkpoints
         kept.snapshots, kept.size = group.of_first((kept.snapshots, kept.size))
-        steps, is_enough = train_block(self.share(group.rank), group), None
+        steps, is_enough = Worker(self.share(group.rank), group).train(kept.snapshots), None
         while True:
             try:
                 step = steps.send(is_enough)  # type: ignore[arg-type]  # None begins
@@ -171,12 +109,8 @@ class PartsRun:
                 break
             is_enough = group.of_first(group.rank == 0 and self.keep(step))
         if group.rank == 0:
-            self.warn(results)
+            warn_of_diverged(results, self.name)
         return results
-
-    def warn(self, results: Sequence[Result]) -> None:
-        """Count the members that diverged, if there are any."""
-        warn_of_diverged(results, self.name)
 
 
 def _digest(job: Job, data: str, targets: Targets) -> str:
@@ -186,3 +120,67 @@ def _digest(job: Job, data: str, targets: Targets) -> str:
     for part in (targets.nodes, targets.y, targets.masks):
         digest.update(part.numpy().tobytes())
     return digest.hexdigest()
+
+
+class Checkpoints:
+    """The latest snapshot of each population of a run: in RAM, and in a file if there is a folder.
+
+    The file is named after the run's digest, so that a folder may have those of several runs, and
+    a run with other data, members or options starts anew.
+
+    Args:
+        run: the digest of the run.
+        folder: the folder of the file; None for no file.
+
+    Attributes:
+        snapshots: by the number of the population.
+        size: the members of a population, which a resumed run keeps; None before the first one.
+    """
+
+    def __init__(self, run: str, folder: Path | None = None) -> None:
+        self.run, self.file = run, None
+        self.snapshots: dict[int, Mapping[str, Tensor]] = {}
+        self.size: int | None = None
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            check_writable(folder, f"checkpoints={folder}")
+            self.file = folder / f"{run[:16]}.safetensors"
+            if self.file.exists():
+                self._read(self.file)
+
+    @property
+    def done(self) -> int:
+        """The epochs that all populations have behind them."""
+        return sum(int(snapshot["epoch"]) for snapshot in self.snapshots.values())
+
+    def keep(self, chunk: int, snapshot: Mapping[str, Tensor], size: int) -> None:
+        """Keep a population's snapshot in place of its earlier one."""
+        self.snapshots[chunk], self.size = snapshot, size
+        if self.file is None:
+            return
+        tensors = {
+            f"{number}:{name}": value
+            for number, kept in self.snapshots.items()
+            for name, value in kept.items()
+        }
+        about = {"run": self.run, "size": str(size), "memohop": __version__}
+        with whole_file(self.file) as part:
+            save_file(tensors, part, metadata=about)
+
+    def _read(self, file: Path) -> None:
+        remedy = "remove it, and the run starts anew"
+        try:
+            with safe_open(file, framework="pt") as opened:
+                about = opened.metadata() or {}
+                for key in opened.keys():  # noqa: SIM118  # not a dictionary
+                    number, _, name = key.partition(":")
+                    kept = dict(self.snapshots.get(int(number), {}))
+                    self.snapshots[int(number)] = kept | {name: opened.get_tensor(key)}
+            self.size = int(about["size"])
+        except (SafetensorError, OSError, KeyError, ValueError) as error:
+            raise DataError(f"{file} is no checkpoint of a run ({error}); {remedy}") from None
+        if about["run"] != self.run or about.get("memohop") != __version__:
+            raise DataError(
+                f"{file} was written by another run or by memohop {about.get('memohop')}, and this "
+                f"is {__version__}; {remedy}"
+            )

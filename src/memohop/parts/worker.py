@@ -1,11 +1,16 @@
-"""One process of a run on a graph in blocks: it holds a block and trains with the others."""
+"""One process of a run on a graph in blocks: it holds a block and trains with the others.
+
+Every process runs the same, with a block of its own: alone with the whole graph as its only block,
+under ``torchrun``, or started for it. It goes in steps of some epochs. After each of them the
+latest state can be kept, and the run can go on from it with any number of processes.
+"""
 
 from __future__ import annotations
 
 import math
 import platform
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,14 +21,14 @@ from memohop.data.prepared import open_prepared
 from memohop.data.sparse_features import sharing
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
-from memohop.nn import Axis, SparseFeatures
+from memohop.nn import Axis, Part, SparseFeatures, in_part
 from memohop.parts.block import Block, BlockRows, Targets, mapped, rows_of
 from memohop.parts.folder import read_block
 from memohop.parts.graph import GraphPart
 from memohop.parts.group import Group
-from memohop.parts.halo import BlockPart, LabelledNodes
+from memohop.parts.halo import LabelledNodes
 from memohop.ram import in_units, release_freed_ram
-from memohop.training import Job, Member
+from memohop.training import Job, Member, Result
 from memohop.training.device import (
     TooLittleError,
     available_bytes,
@@ -35,6 +40,8 @@ from memohop.training.device import (
 from memohop.training.population import Population
 from memohop.training.task import Task
 from memohop.version import __version__
+
+EVERY = 10  # epochs of a step
 
 
 class Share(NamedTuple):
@@ -55,8 +62,42 @@ class Share(NamedTuple):
     dtype: torch.dtype
 
 
+class Step(NamedTuple):
+    """What was reached after a step.
+
+    Attributes:
+        chunk: the number of the population.
+        epochs: how many it has behind it.
+        snapshot: its state; the same in every process, and so given by the first one alone.
+        size: the members of a population.
+    """
+
+    chunk: int
+    epochs: int
+    snapshot: Mapping[str, Tensor]
+    size: int
+
+
+Steps = Generator[Step, bool, list[Result]]
+"""Tells every step, hears whether it was enough, and returns the results."""
+
+
+def train_share(share: Share, where: Mapping[str, Any]) -> Steps:
+    """What a process does that was started for it; the first one returns the results.
+
+    Args:
+        share: What it is given.
+        where: How it joins the others, see :meth:`Group.join`.
+    """
+    torch.set_default_dtype(share.dtype)
+    group = Group.join(str(share.job.device), **where)
+    results = yield from Worker(share, group).train(share.snapshots)
+    group.leave()
+    return results if group.rank == 0 else []
+
+
 class Worker:
-    """Holds a block and its part of the task, and takes steps together with the others.
+    """Holds a block and its part of the task, and trains together with the others.
 
     Args:
         share: what this process is given.
@@ -64,11 +105,11 @@ class Worker:
 
     Attributes:
         size: how many members are trained at once, in a population.
-        chunks: how many populations there are.
     """
 
     def __init__(self, share: Share, group: Group) -> None:
-        self.job, self.group, block = share.job, group, share.block
+        self.job, self.group = share.job, group
+        block, targets = share.block, share.targets
         if isinstance(block, str):
             network = self.job.build()
             assert isinstance(network, NodeModel)
@@ -77,12 +118,35 @@ class Worker:
         agree(group, block.digest)
         device = find_device(self.job.device)
         self._check_size(block, device)
-        self.task, self.part = _task(block, share.targets, group, device)
+        inputs, self.part = inputs_of(block, group, device)
+        own, nodes, y, masks = (
+            value.to(device) for value in (block.nodes, targets.nodes, targets.y, targets.masks)
+        )
+        self.task = Task(inputs, y, masks, targets.objective, LabelledNodes(group, own, nodes))
         del block, share  # what was made of it is smaller
         release_freed_ram()
-        with self.part.entered():
+        with in_part(self.part):
             self.size = self.job.at_once or self._members_at_once(device)
-        self.chunks = math.ceil(len(self.job.members) / self.size)
+
+    def train(self, snapshots: Mapping[int, Mapping[str, Tensor]]) -> Steps:
+        """Train all populations, one after the other, from their snapshots if they have one.
+
+        Once it was enough, later populations take one step.
+        """
+        results: list[Result] = []
+        is_enough = False
+        for chunk in range(math.ceil(len(self.job.members) / self.size)):
+            population = self.population(chunk)
+            if chunk in snapshots:
+                population.restore(snapshots[chunk])
+            done = False
+            while not done:
+                done = self.advance(population, 1 if is_enough else EVERY)
+                snapshot = population.snapshot() if self.group.rank == 0 else {}
+                is_enough |= bool((yield Step(chunk, int(population.epoch), snapshot, self.size)))
+                done |= is_enough
+            results += population.results(range(len(population.members)))
+        return results
 
     def population(self, chunk: int) -> Population:
         """Some of the members, ready to be trained."""
@@ -95,7 +159,7 @@ class Worker:
         def is_done() -> bool:
             return int(population.epoch) == self.job.epochs or not population.watch.running.any()
 
-        with self.part.entered():
+        with in_part(self.part):
             for _ in range(epochs):
                 if is_done():
                     break
@@ -123,8 +187,9 @@ class Worker:
         else:
             budget = self.job.memory - held_bytes(device)
         if block.bytes > budget:
+            number, blocks = self.group.rank + 1, self.group.size
             raise UsageError(
-                f"block {block.number + 1} of {self.group.size}, with {len(block.nodes):,} nodes "
+                f"block {number} of {blocks}, with {len(block.nodes):,} nodes "
                 f"and {block.arcs:,} arcs, takes about {in_units(block.bytes)} of RAM, and its "
                 f"worker can use {in_units(max(budget, 0))}; {self._would_do(block.bytes, budget)}"
             )
@@ -157,8 +222,11 @@ def agree(group: Group, data: str) -> None:
 
 def inputs_of(
     block: Block, group: Group, device: torch.device
-) -> tuple[tuple[Any, Any], BlockPart]:
-    """What a network takes for a block, and the part that this is of the whole graph."""
+) -> tuple[tuple[Any, Any], Part | None]:
+    """What a network takes for a block, and the part of the whole graph that this is.
+
+    A single process has all of it, and may use kernels that count rows from 0: no part.
+    """
 
     def axis(rows: BlockRows | None) -> Axis:
         if rows is None:
@@ -171,23 +239,9 @@ def inputs_of(
     else:
         x, stored = block.x.to(device), axis(None)
     arcs = axis(next(iter(rows_of(block.graph)), None))
-    part = BlockPart(group, Axis(block.nodes.to(device), block.starts[-1]), arcs, stored)
+    nodes = Axis(block.nodes.to(device), block.starts[-1])
+    part = Part(nodes, arcs, stored, group.total)
     graph = mapped(
         block.graph, BlockRows, lambda rows: GraphPart.of(rows, block.starts, group, device)
     )
-    return (x, graph), part
-
-
-def _task(
-    block: Block, targets: Targets, group: Group, device: torch.device
-) -> tuple[Task, BlockPart]:
-    inputs, part = inputs_of(block, group, device)
-    (labelled, at), dtype = targets.among(block.nodes), torch.get_default_dtype()
-    task = Task(
-        inputs,
-        targets.y.to(device),
-        targets.masks.to(device, dtype),
-        targets.objective,
-        LabelledNodes(group, labelled.to(device), at.to(device), len(block.nodes), len(targets.y)),
-    )
-    return task, part
+    return (x, graph), part if group.size > 1 else None

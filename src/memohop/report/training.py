@@ -138,7 +138,7 @@ class TrainingReport:
             "patience": job.patience,
             "features": job.data.features,
             **self.how,
-            **{f"data_{name}": value for name, value in job.data.options.items()},
+            **{f"data_{name}": value for name, value in job.data.data.items()},
             **({} if job.data.split == "published" else {"data_split": job.data.split}),
             **asdict(job.rules),
             **self._options,

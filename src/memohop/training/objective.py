@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -30,7 +31,7 @@ class TargetScaleWarning(MemohopWarning):
 
 
 @dataclass(frozen=True)
-class _Scored:
+class _Scored(ABC):
     """The part that objectives share.
 
     Attributes:
@@ -38,6 +39,37 @@ class _Scored:
     """
 
     metric: Metric
+
+    @abstractmethod
+    def _flaws(self, part: str, split: int, targets: Tensor) -> Iterator[tuple[str, str]]:
+        """What is wrong with the targets of a part of a split, and what to say in a refusal."""
+
+    def check(self, y: Tensor, masks: Tensor, splits: Iterable[int]) -> None:
+        """Refuse splits that cannot be learnt from or scored.
+
+        If this is so of the test nodes alone, their score will be NaN, and an
+        :class:`UndefinedScoreWarning` is given.
+
+        Args:
+            y: ``[N]``.
+            masks: ``[splits, 3, N]``: train, validation, test.
+            splits: the splits in use.
+        """
+        used, undefined = sorted(set(splits)), []
+        for index, part in enumerate(_PARTS):
+            for split in used if masks[used, index].any() else ():  # there may be no test nodes
+                for flaw, refusal in self._flaws(part, split, y[masks[split, index] > 0]):
+                    if part != "test":
+                        raise UsageError(refusal)
+                    undefined.append(flaw)
+        if undefined:
+            name = self.metric.id if self.metric.is_ranking else self.metric.words
+            warnings.warn(
+                f"{undefined[0]}, so {name} cannot be computed: the test score is NaN in "
+                f"{len(undefined)} of the {len(used)} split(s)",
+                UndefinedScoreWarning,
+                stacklevel=4,
+            )
 
     def scores(self, outputs: Tensor, y: Tensor, masks: Tensor) -> Tensor:
         """The scores ``[B, parts]``, NaN for members whose outputs are not all finite."""
@@ -92,37 +124,24 @@ class Classification(_Scored):
         return -(per_node * weights).sum(-1) / weights.sum(-1)
 
     def check(self, y: Tensor, masks: Tensor, splits: Iterable[int]) -> None:
-        """Refuse splits on which the metric cannot be computed.
-
-        A ranking needs training and validation nodes of both classes. If only the test nodes lack
-        a class, the test score will be NaN, and an :class:`UndefinedScoreWarning` is given.
-
-        Args:
-            y: ``[N]``.
-            masks: ``[splits, 3, N]``: train, validation, test.
-            splits: the splits in use.
-        """
-        if not self.metric.is_ranking:
-            return
-        metric, classes = self.metric.id, self.outputs(y)
-        if classes != 2:
+        """Refuse splits on which the metric cannot be computed: a ranking needs both classes."""
+        metric, classes = self.metric, self.outputs(y)
+        if metric.is_ranking and classes != 2:
             raise UsageError(
-                f"data.metric is {metric}, which is a score of two classes, but data.y has "
-                f"{classes}; set data.metric to {of_any_targets(self.metric)}"
+                f"data.metric is {metric.id}, which is a score of two classes, but data.y has "
+                f"{classes}; set data.metric to {of_any_targets(metric)}"
             )
-        used, lacking = sorted(set(splits)), []
-        for part, split, labels in _targets_of_parts(y, masks, used):
-            for label in range(2):
-                if (labels == label).any():
-                    continue
-                fact = f"split {split} has no {part} node of class {label}"
-                if part != "test":
-                    raise UsageError(
-                        f"data.metric is {metric}, but {fact}; leave that split out, give it nodes "
-                        "of both classes, or set data.metric to accuracy"
-                    )
-                lacking.append(fact)
-        _warn_of_undefined(lacking, metric, len(used))
+        super().check(y, masks, splits)
+
+    def _flaws(self, part: str, split: int, targets: Tensor) -> Iterator[tuple[str, str]]:
+        for label in range(2) if self.metric.is_ranking else ():
+            if not (targets == label).any():
+                flaw = f"split {split} has no {part} node of class {label}"
+                remedy = "give it nodes of both classes, or set data.metric to accuracy"
+                yield (
+                    flaw,
+                    f"data.metric is {self.metric.id}, but {flaw}; leave that split out, {remedy}",
+                )
 
 
 class Regression(_Scored):
@@ -180,26 +199,11 @@ class Regression(_Scored):
     def check(self, y: Tensor, masks: Tensor, splits: Iterable[int]) -> None:
         """Refuse splits in which nothing can be learnt, or on which R2 is undefined.
 
-        If only the test nodes all have one value, R2 on them will be NaN, and an
-        :class:`UndefinedScoreWarning` is given; if training targets are of another scale than
-        networks learn well, a :class:`TargetScaleWarning`.
-
-        Args:
-            y: ``[N]``.
-            masks: ``[splits, 3, N]``: train, validation, test.
-            splits: the splits in use.
+        If training targets are of another scale than networks learn well, there is a
+        :class:`TargetScaleWarning`.
         """
-        used, constant = sorted(set(splits)), []
-        for part, split, targets in _targets_of_parts(y, masks, used):
-            if targets.amax() > targets.amin() or (part != "training" and self.metric.id != "r2"):
-                continue
-            fact = f"the {part} nodes of split {split} all have one target value"
-            if part != "test":
-                remedy = "" if part == "training" else ", or set data.metric to mae or rmse"
-                raise UsageError(f"{fact}; leave that split out or give it other nodes{remedy}")
-            constant.append(fact)
-        _warn_of_undefined(constant, self.metric.words, len(used))
-        for split in used:
+        super().check(y, masks, splits)
+        for split in sorted(set(splits)):
             known = y[masks[split, 0] > 0].double()
             mean, spread = float(known.mean()), float(known.std(correction=0))
             if abs(mean) > _FAR or not 1 / _WIDE <= spread <= _WIDE:
@@ -211,6 +215,13 @@ class Regression(_Scored):
                     stacklevel=3,
                 )
                 break
+
+    def _flaws(self, part: str, split: int, targets: Tensor) -> Iterator[tuple[str, str]]:
+        is_undefined = part == "training" or self.metric.needs_different
+        if is_undefined and not targets.amax() > targets.amin():
+            flaw = f"the {part} nodes of split {split} all have one target value"
+            remedy = "" if part == "training" else ", or set data.metric to mae or rmse"
+            yield flaw, f"{flaw}; leave that split out or give it other nodes{remedy}"
 
 
 Objective = Classification | Regression
@@ -236,28 +247,6 @@ def objective_of(data: Data) -> Objective:
         )
     positive = data.positive if "positive" in data else 1
     return (Regression if regression else Classification)(METRICS[metric].of_class(positive))
-
-
-def _targets_of_parts(
-    y: Tensor, masks: Tensor, splits: Sequence[int]
-) -> Iterator[tuple[str, int, Tensor]]:
-    """The name of each part, a split, and the targets of its nodes there."""
-    for index, part in enumerate(_PARTS):
-        if part == "test" and not masks[splits, index].any():  # nothing is to be tested
-            continue
-        for split in splits:
-            yield part, split, y[masks[split, index] > 0]
-
-
-def _warn_of_undefined(facts: Sequence[str], metric: str, splits: int) -> None:
-    """Warn of splits whose test nodes have no score, if there are any."""
-    if facts:
-        warnings.warn(
-            f"{facts[0]}, so {metric} cannot be computed: the test score is NaN in {len(facts)} of "
-            f"the {splits} split(s)",
-            UndefinedScoreWarning,
-            stacklevel=4,
-        )
 
 
 def balanced(labelled: Tensor, y: Tensor) -> Tensor:

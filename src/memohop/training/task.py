@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from memohop.pyg import Data
     from memohop.training.job import Job
 
-SPARSE_BELOW = 0.2
-"""The density of features under which stored values are faster."""
+_SPARSE_BELOW = 0.2  # the density of features under which stored values are faster
 
 
 class Peers:
@@ -108,9 +107,8 @@ def make_masks(data: Data) -> Tensor:
     return torch.stack(as_columns(data)).permute(2, 0, 1).to(torch.get_default_dtype())
 
 
-def are_stored_sparse(x: Tensor, features: str) -> bool:
+def are_stored_sparse(x: Any, features: str, density: float | None = None) -> bool:
     """Whether only the values that are not 0 are stored, as asked for or by density."""
-    mostly_zero = features == "auto" and (
-        is_sparse(x) or float((x != 0).float().mean()) < SPARSE_BELOW
-    )
-    return features == "sparse" or mostly_zero
+    if features != "auto" or is_sparse(x):
+        return features != "dense"
+    return (float((x != 0).float().mean()) if density is None else density) < _SPARSE_BELOW

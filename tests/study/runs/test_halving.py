@@ -79,7 +79,7 @@ def test_the_first_rung_has_every_variant(cells):
     ]
     with_labels = cells[3].runs[0]
     assert with_labels.options["labels"] == "memory"
-    assert with_labels.data.options["homophily"] == 0.1
+    assert with_labels.data.data["homophily"] == 0.1
     assert {run.epochs for run in cells[0].runs} == {3}
     assert [row["networks"] for row in plan_of(cells)] == [8 + 2 + 6] * 7
     assert [row["epochs"] for row in plan_of(cells)] == [8 * 3 + 2 * 3 + 6 * 6] * 7
