@@ -27,7 +27,6 @@ def test_metis_finds_the_triangles():
         (1, 3, 5),
     }
     assert found.cut == 1
-    assert torch.equal(found.order[found.numbers()], torch.arange(6))
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 3, 7])

@@ -36,19 +36,12 @@ _PER_ENTRY = 100  # bytes of an entry of a graph: rows, columns and their orders
 
 @dataclass(frozen=True)
 class BlockRows:
-    """The rows of a matrix that a block holds: of a graph, or of sparse features.
+    """The rows of a matrix that a block holds: of a graph, or of sparse features."""
 
-    Attributes:
-        matrix: the rows, with all columns in ascending order; of a graph, before normalisation.
-        places: where each entry stands among those of the whole matrix.
-        total: how many entries the whole matrix has.
-        policies: ``direction``, ``self_loops`` and ``norm`` of a graph.
-    """
-
-    matrix: sparse.csr_array
-    places: Tensor
-    total: int
-    policies: Mapping[str, str] = field(default_factory=dict)
+    matrix: sparse.csr_array  # all columns, in ascending order; of a graph, before normalisation
+    places: Tensor  # where each entry stands among those of the whole matrix
+    total: int  # entries of the whole matrix
+    policies: Mapping[str, str] = field(default_factory=dict)  # of a graph
 
     @property
     def row(self) -> Tensor:
@@ -59,18 +52,11 @@ class BlockRows:
 
 @dataclass(frozen=True)
 class Targets:
-    """What is to be learned, by all blocks together.
+    """What is to be learned, by all blocks together."""
 
-    Attributes:
-        nodes: the numbers of the labelled nodes in the data.
-        y: their targets.
-        masks: ``[splits, 3, labelled]``.
-        objective: loss and score.
-    """
-
-    nodes: Tensor
-    y: Tensor
-    masks: Tensor
+    nodes: Tensor  # the numbers of the labelled nodes in the data
+    y: Tensor  # their targets
+    masks: Tensor  # [splits, 3, labelled]
     objective: Objective
 
     @classmethod
@@ -86,21 +72,13 @@ class Targets:
 
 @dataclass(frozen=True)
 class Block:
-    """All that a process needs of the graph.
+    """All that a process needs of the graph."""
 
-    Attributes:
-        starts: the number at which each block starts, and the number of nodes.
-        nodes: the numbers of its nodes in the data.
-        x: their features, dense or as they are stored.
-        graph: what the network's ``prepare`` gives, with :class:`BlockRows` instead of graphs.
-        digest: of the data from which it was cut.
-    """
-
-    starts: tuple[int, ...]
-    nodes: Tensor
-    x: Tensor | BlockRows
-    graph: Any
-    digest: str
+    starts: tuple[int, ...]  # the number at which each block starts, and the number of nodes
+    nodes: Tensor  # the numbers of its nodes in the data
+    x: Tensor | BlockRows  # their features
+    graph: Any  # what the network's `prepare` gives, with BlockRows instead of graphs
+    digest: str  # of the data from which it was cut
 
     @property
     def arcs(self) -> int:
@@ -167,14 +145,8 @@ class RowsOfMatrix(NamedTuple):
 def rows_for(network: NodeModel, num_nodes: int, nodes: slice, read: ReadRows) -> Any:
     """What the network's ``prepare`` gives, with :class:`RowsOfMatrix` instead of graphs.
 
-    A :class:`Graph` takes ten times the RAM of its matrix. So a graph without arcs shows what the
-    network asks for.
-
-    Args:
-        network: The network.
-        num_nodes: The number of nodes that it was built for.
-        nodes: Whose rows.
-        read: Reads rows.
+    A :class:`Graph` takes ten times the RAM of its matrix. So a graph without arcs, of as many
+    nodes as the network was built for, shows what the network asks for; ``read`` reads it.
     """
     near: dict[str, str] = {}
 

@@ -40,7 +40,7 @@ class GraphPart(Graph):
         group: Group,
     ) -> None:
         first, last = starts[group.rank : group.rank + 2]
-        self.starts, self.num_nodes, device = starts, last - first, col.device
+        self.num_nodes, device = last - first, col.device
         self.direction, self.self_loops = policies["direction"], policies["self_loops"]
         self.norm = policies["norm"]
         needed = torch.zeros(starts[-1], dtype=torch.bool, device=device)
@@ -97,7 +97,8 @@ class GraphPart(Graph):
         policies = {"self_loops": self.self_loops, "norm": self.norm}
         policies["direction"] = REVERSED[self.direction]
         weight = self.turned(self.weight)
-        return GraphPart(turning.row, turning.col, weight, policies, self.starts, self.halo.group)
+        starts, group = self.halo.starts, self.halo.group
+        return GraphPart(turning.row, turning.col, weight, policies, starts, group)
 
     def turned(self, values: Tensor) -> Tensor:
         """Values ``[entries]`` in the order of the entries of :attr:`reversed`."""
@@ -105,7 +106,7 @@ class GraphPart(Graph):
 
     @cached_property
     def _turning(self) -> Turning:
-        return Turning(self.pattern, self.halo, self.starts)
+        return Turning(self.pattern, self.halo)
 
 
 class Turning:
@@ -114,15 +115,14 @@ class Turning:
     Args:
         pattern: the entries in this block's rows.
         halo: the nodes of the columns.
-        starts: the number at which each block starts, and the number of nodes.
 
     Attributes:
         row: the row of each entry that comes in, counted within this block, ascending.
         col: the number of the node that each comes from, ascending within a row.
     """
 
-    def __init__(self, pattern: Pattern, halo: Halo, starts: tuple[int, ...]) -> None:
-        self.group, self._order = halo.group, pattern.order
+    def __init__(self, pattern: Pattern, halo: Halo) -> None:
+        self.group, self._order, starts = halo.group, pattern.order, halo.starts
         first = starts[self.group.rank]
         sent = halo.numbers.index_select(0, pattern.col.index_select(0, pattern.order))
         bounds = torch.tensor(starts, device=sent.device)

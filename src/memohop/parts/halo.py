@@ -26,7 +26,7 @@ class Halo:
     """
 
     def __init__(self, group: Group, outside: Tensor, starts: tuple[int, ...]) -> None:
-        self.group, device = group, outside.device
+        self.group, self.starts, device = group, starts, outside.device
         first, last = starts[group.rank : group.rank + 2]
         bounds = torch.tensor(starts, device=device)
         self.take = torch.searchsorted(outside, bounds).diff().tolist()

@@ -21,19 +21,12 @@ class Partition:
     """Nodes in blocks.
 
     Nodes are numbered anew, block after block, and in their old order within a block.
-
-    Attributes:
-        method: how it was found.
-        order: the old number of each node, int64.
-        starts: the new number at which each block starts, and at last the number of nodes.
-        cut: how many arcs have their ends in two blocks.
-        arcs: how many arcs there are.
     """
 
     method: str
-    order: Tensor
-    starts: tuple[int, ...]
-    cut: int
+    order: Tensor  # the old number of each node, int64
+    starts: tuple[int, ...]  # the new number at which each block starts, and the number of nodes
+    cut: int  # arcs with their ends in two blocks
     arcs: int
 
     def __len__(self) -> int:
@@ -42,12 +35,6 @@ class Partition:
     def nodes(self, block: int) -> Tensor:
         """The old numbers of a block's nodes, in ascending order."""
         return self.order[self.starts[block] : self.starts[block + 1]]
-
-    def numbers(self) -> Tensor:
-        """The new number of each node."""
-        new = torch.empty_like(self.order)
-        new[self.order] = torch.arange(len(self.order))
-        return new
 
     def __str__(self) -> str:
         share = self.cut / max(self.arcs, 1)

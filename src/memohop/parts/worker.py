@@ -45,37 +45,22 @@ EVERY = 10  # epochs of a step
 
 
 class Share(NamedTuple):
-    """What one process is given.
+    """What one process is given."""
 
-    Attributes:
-        job: what is to be trained, without its data.
-        block: its block, or the folder of the prepared graph, of which it reads one.
-        targets: those of all blocks.
-        snapshots: the latest state of each population that has one.
-        dtype: PyTorch's default type.
-    """
-
-    job: Job
-    block: Block | str
+    job: Job  # without its data
+    block: Block | str  # or the folder of the prepared graph, of which it reads one
     targets: Targets
-    snapshots: Mapping[int, Mapping[str, Tensor]]
-    dtype: torch.dtype
+    snapshots: Mapping[int, Mapping[str, Tensor]]  # the latest, of each population that has one
+    dtype: torch.dtype  # PyTorch's default type
 
 
 class Step(NamedTuple):
-    """What was reached after a step.
+    """What was reached after a step."""
 
-    Attributes:
-        chunk: the number of the population.
-        epochs: how many it has behind it.
-        snapshot: its state; the same in every process, and so given by the first one alone.
-        size: the members of a population.
-    """
-
-    chunk: int
-    epochs: int
-    snapshot: Mapping[str, Tensor]
-    size: int
+    chunk: int  # the number of the population
+    epochs: int  # that it has behind it
+    snapshot: Mapping[str, Tensor]  # of it; the same in all processes, so the first one gives it
+    size: int  # the members of a population
 
 
 Steps = Generator[Step, bool, list[Result]]
@@ -83,12 +68,7 @@ Steps = Generator[Step, bool, list[Result]]
 
 
 def train_share(share: Share, where: Mapping[str, Any]) -> Steps:
-    """What a process does that was started for it; the first one returns the results.
-
-    Args:
-        share: What it is given.
-        where: How it joins the others, see :meth:`Group.join`.
-    """
+    """What a process does that was started for it, and joins others; the first returns results."""
     torch.set_default_dtype(share.dtype)
     group = Group.join(str(share.job.device), **where)
     results = yield from Worker(share, group).train(share.snapshots)
@@ -97,14 +77,9 @@ def train_share(share: Share, where: Mapping[str, Any]) -> Steps:
 
 
 class Worker:
-    """Holds a block and its part of the task, and trains together with the others.
+    """Holds a block and its part of the task, and trains together with the others of a group.
 
-    Args:
-        share: what this process is given.
-        group: the processes; ``group.rank`` is the number of the block.
-
-    Attributes:
-        size: how many members are trained at once, in a population.
+    The block has the number of the process; ``size`` members are trained at once, in a population.
     """
 
     def __init__(self, share: Share, group: Group) -> None:

@@ -144,12 +144,7 @@ class Schedule(PerMember):
 class Watch(PerMember):
     """Which members continue, and which epoch of each counts.
 
-    Args:
-        rules: the rules.
-        patience: see :class:`Rules`; None, or as many as the epochs, for never stopping.
-        members: the number of members.
-        epochs: the most steps that will be taken.
-        device: the device of the scores.
+    With a ``patience`` of None, or of as many as the epochs, none of them stops.
 
     Attributes:
         running: ``[B]``, whether a member has not stopped.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
@@ -72,8 +72,7 @@ class Rules:
 
     def __post_init__(self) -> None:
         for name, choices in _choices().items():
-            if (value := getattr(self, name)) not in choices:
-                raise UsageError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+            check_choice(name, getattr(self, name), choices)
         if self.schedule_epochs < 1:
             raise UsageError(f"schedule_epochs must be at least 1, not {self.schedule_epochs}")
 
@@ -91,9 +90,8 @@ class Rules:
 @cache
 def _choices() -> dict[str, tuple[str, ...]]:
     """The values of each rule that is a choice."""
-    types = get_type_hints(Rules)
-    found = {field.name: get_args(types[field.name]) for field in fields(Rules)}
-    return {name: choices for name, choices in found.items() if choices}
+    values = {name: get_args(kind) for name, kind in get_type_hints(Rules).items()}
+    return {name: choices for name, choices in values.items() if choices}
 
 
 DEFAULT_RULES = Rules()
