@@ -42,7 +42,7 @@ import torch.multiprocessing as mp
 from scipy import sparse
 
 from memohop.parts.block import Block, BlockRows, Targets
-from memohop.parts.group import Group
+from memohop.parts.halo import Group
 from memohop.parts.worker import Share, Worker
 from memohop.ram import keep_freed_ram
 from memohop.training import Job, Member

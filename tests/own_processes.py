@@ -20,7 +20,7 @@ from memohop.data.prepared import Neighbours
 from memohop.fit.on_blocks import predict_block
 from memohop.jobs import processes
 from memohop.jobs.processes import Processes, free_port
-from memohop.parts.group import Group
+from memohop.parts.halo import Group
 from memohop.parts.worker import Worker, train_share
 
 _CONTEXT = multiprocessing.get_context("forkserver")

@@ -1,7 +1,8 @@
-"""A module that is not ours; and training the slow way, with nothing of the trainer's."""
+"""A module that is not ours; training the slow way, with nothing of the trainer's; comparison."""
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -51,20 +52,10 @@ def plain_loop(
     penalised=lambda model: 0.0,
     after=lambda optimizer, epoch: None,
 ):
-    """The history of a member.
+    """The history of a member whose network ``build`` makes.
 
-    Args:
-        data: The graph.
-        member: The member.
-        build: Makes its network.
-        epochs: How many.
-        optimiser: Makes the optimiser from network and member.
-        x: The features in training, in a form that the network takes.
-        summed: Whether the network's penalty is a sum over nodes.
-        loss_of: The mean loss of outputs and targets.
-        score: The score of targets and outputs.
-        penalised: What is added to the validation loss.
-        after: Called after each epoch.
+    In training it is given the features ``x``, in any form that it takes. Its penalty may be summed
+    over nodes, and ``penalised`` tells what is added to the validation loss.
     """
     torch.manual_seed(member.seed)
     model = build()
@@ -95,3 +86,15 @@ def plain_loop(
         history.append(Epoch(loss.item(), val_loss, scores))
         after(optimizer, epoch)
     return history
+
+
+def assert_alike(found, expected, atol=0.0, rtol=0.0):
+    """Results are those that were expected, to the bit unless there is a tolerance."""
+    for one, other in zip(found, expected, strict=True):
+        for name in ("member", "best_epoch", "epochs", "diverged"):
+            assert getattr(one, name) == getattr(other, name), name
+        for name in ("loss_curve", "val_curve", "train", "val", "test"):
+            values = getattr(one, name), getattr(other, name)
+            np.testing.assert_allclose(*values, rtol=rtol, atol=atol, err_msg=name)
+        if other.state is not None:
+            torch.testing.assert_close(one.state, dict(other.state), rtol=rtol, atol=atol)

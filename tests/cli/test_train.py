@@ -149,8 +149,8 @@ def test_fewer_bytes(capsys):
         (("--memory", "1MB"), "memory=1 MB is too little"),
         (("--memory", "9" * 400 + "GB"), "--memory 9"),
         (("--workers", "0"), "--workers=0 is too small"),
-        (("--ray", "auto"), "--ray auto goes with --workers"),
-        (("--checkpoints", "there"), "--checkpoints there goes with --workers"),
+        (("--ray", "auto"), "ray=auto goes with workers"),
+        (("--checkpoints", "there"), "checkpoints=there goes with workers"),
         (("--workers", "2", "--cut", "random"), "--cut"),
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, tuple) else "",
@@ -181,26 +181,23 @@ def test_byte_counts(text, expected):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("0-2", [0, 1, 2]), ("0,3", [0, 3]), ("5,1-2,1", [5, 1, 2])]
+    ("flag", "text", "expected"),
+    [
+        ("splits", "0-2", [0, 1, 2]),
+        ("splits", "0,3", [0, 3]),
+        ("splits", "5,1-2,1", [5, 1, 2]),
+        ("seeds", "3", [0, 1, 2]),
+        ("seeds", "3,7", [3, 7]),
+        ("seeds", "5-5", [5]),
+    ],
 )
-def test_lists_of_splits(text, expected):
-    assert command._id_list("splits", text) == expected
-
-
-@pytest.mark.parametrize(("text", "expected"), [("3", [0, 1, 2]), ("3,7", [3, 7]), ("5-5", [5])])
-def test_lists_of_seeds(text, expected):
-    assert command._id_list("seeds", text, count_alone=True) == expected
+def test_lists_of_splits_and_seeds(flag, text, expected):
+    assert command._id_list(flag, text, count_alone=flag == "seeds") == expected
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("0.1", 0.1),
-        ("7", 7),
-        ("true", True),
-        ("random", "random"),
-        ("0.6,0.2,0.2", (0.6, 0.2, 0.2)),
-    ],
+    [("0.1", 0.1), ("7", 7), ("true", True), ("random", "random"), ("0.6,0.2", (0.6, 0.2))],
 )
 def test_data_options_are_what_they_look_like(text, expected):
     found = command._value_of("any", text)
@@ -252,12 +249,8 @@ def test_options_reach_the_library(asked, tmp_path, capsys):
     more = ["--workers", "3", "--ray", "auto", "--cut", "metis", "--checkpoints", str(tmp_path)]
     (row,) = json_of(capsys, *ARGUMENTS, *more)
     assert row["workers"] == 3
-    assert {name: asked[name] for name in ("workers", "ray", "cut", "checkpoints")} == {
-        "workers": 3,
-        "ray": "auto",
-        "cut": "metis",
-        "checkpoints": tmp_path,
-    }
+    given = [asked[name] for name in ("workers", "ray", "cut", "checkpoints")]
+    assert given == [3, "auto", "metis", tmp_path]
 
 
 def test_what_ray_has_to_say_is_not_in_the_results(asked, capsys):

@@ -1,9 +1,10 @@
 """`memohop train` on a prepared graph of the user's own."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from commands import fails, json_of
+from commands import fails, json_of, write_parquet
 from memohop.cli import main
 from memohop.jobs.folder import in_ram
 from memohop.jobs.named import NamedGraph
@@ -16,27 +17,25 @@ NODES = 60
 def prepare(tmp_path):
     """Makes a prepared graph; its classes show in a column, and the last nodes have no label."""
 
-    def make(*options, label="kind", name="graph"):
-        generator = np.random.default_rng(1)
+    def make(*options, label="kind"):
+        generator, node = np.random.default_rng(1), np.arange(NODES)
         kind = generator.integers(2, size=NODES)
-        parts = np.array(["train", "val", "test"])[np.arange(NODES) % 3]
-        lines = ["id,size,part,team,kind,amount"]
-        for node in range(NODES):
-            known = f"{'ab'[kind[node]]},{kind[node] + generator.normal() / 9:.3f}"
-            size = 3 * kind[node] + generator.normal()
-            lines.append(
-                f"n{node},{size:.3f},{parts[node]},t{node // 3},{known if node < 54 else ','}"
-            )
-        edges = [f"n{a},n{b},{w}" for a, b, w in generator.integers(1, NODES, size=(150, 3))]
-        (tmp_path / "nodes").mkdir(exist_ok=True)
-        (tmp_path / "nodes" / "0.csv").write_text("\n".join(lines[:31]) + "\n")
-        (tmp_path / "nodes" / "1.csv").write_text("\n".join([lines[0], *lines[31:]]) + "\n")
-        (tmp_path / "edges.csv").write_text("\n".join(["source,target,weight", *edges]) + "\n")
-        tables = [str(tmp_path / "nodes"), str(tmp_path / "edges.csv")]
-        drop = {"kind", "amount", "part", "team"} - {label, *options}
-        folder = str(tmp_path / name)
-        given = ["--label", label, "--drop", ",".join(sorted(drop)), *options, "-o", folder]
-        assert main(["prepare", *tables, *given]) == 0
+        columns = {
+            "id": node,
+            "size": generator.normal(size=NODES) + 3 * kind,
+            "part": np.array(["train", "val", "test"])[node % 3],
+            "team": node // 3,
+            "kind": pa.array(np.array(["a", "b"])[kind], mask=node >= 54),
+            "amount": pa.array(kind + generator.normal(size=NODES) / 9, mask=node >= 54),
+        }
+        edges = zip(
+            ("source", "target", "weight"), generator.integers(1, NODES, (3, 150)), strict=True
+        )
+        tables = write_parquet(tmp_path, columns, dict(edges))
+        drop = ",".join(sorted({"kind", "amount", "part", "team"} - {label, *options}))
+        words = ["prepare", *map(str, tables), "--label", label, "--drop", drop, *options]
+        folder = str(tmp_path / "graph")
+        assert main([*words, "-o", folder]) == 0
         return folder
 
     return make

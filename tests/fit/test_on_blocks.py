@@ -26,7 +26,7 @@ from memohop.fit.on_blocks import (
 )
 from memohop.jobs.executor import Lost
 from memohop.parts.folder import matrix_rows, starts_of
-from memohop.parts.group import Group
+from memohop.parts.halo import Group
 from own_processes import predict_and_count, quick_processes
 from saved_models import everything
 from tiny_problem import QUICK

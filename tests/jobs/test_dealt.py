@@ -1,6 +1,5 @@
 """Members dealt out to workers that have the whole graph."""
 
-import numpy as np
 import pytest
 
 import memohop
@@ -10,6 +9,7 @@ from memohop.jobs.train import deal
 from memohop.training import Job
 from numerics import seeded
 from own_processes import under_torchrun
+from plain_loop import assert_alike
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +23,8 @@ def test_results_come_back_in_order(data):
     seen = []
     job = Job(data=data, model="gcn", members=members, epochs=3)
     found = deal(here, 2, job, lambda *counts: seen.append(counts))
-    assert [result.member for result in found] == members
     assert seen == [(1, 2), (2, 2)]
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one.loss_curve, other.loss_curve, rtol=0, atol=1e-5)
+    assert_alike(found, expected, 1e-5)
 
 
 def test_a_share_that_is_lost_ends_it(data):
@@ -45,7 +43,5 @@ def test_processes_of_torchrun_all_have_the_results(data, members, tmp_path):
     more = {"checkpoints": tmp_path} if members == 1 else {}
     expected = train(data, "gcn", some, epochs=12)
     for found in under_torchrun(2, data, "gcn", some, epochs=12, **more):
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_allclose(one.loss_curve, other.loss_curve, rtol=0, atol=1e-5)
-            assert one.best_epoch == other.best_epoch
+        assert_alike(found, expected, 1e-5)
     assert len([*tmp_path.iterdir()]) == (members == 1)

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
+from sklearn.metrics import r2_score
 
 import memohop
 from memohop import Member, grid, train
 from memohop.training.population import Population
 from memohop.training.task import make_inputs
 from numerics import seeded
-from plain_loop import plain_loop
+from plain_loop import assert_alike, plain_loop
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -22,11 +24,6 @@ def mixed_members():
         Member(split=0, seed=seeded(3), dropout=0.8, input_dropout=0.2),
         Member(split=3, seed=seeded(1), lr=0.03, dropout=0.3),
     ]
-
-
-def assert_same(one, other, tolerance=1e-7):
-    assert one.member == other.member
-    np.testing.assert_allclose(one.loss_curve, other.loss_curve, atol=tolerance, rtol=0)
 
 
 BOTH = {"labels": "memory", "address": "rows", "hidden_channels": 8}
@@ -46,13 +43,9 @@ def test_a_member_alone_equals_the_member_in_company_and_in_chunks(graph, option
     members = mixed_members() if graph == "words" else mixed_members()[:2]
     call = {"epochs": 6, "options": dict(options)}
     together = train(data, name, members, **call)
-    for member, result in zip(members, together, strict=True):
-        (alone,) = train(data, name, [member], **call)
-        assert_same(alone, result)
-        np.testing.assert_allclose(alone.val_curve, result.val_curve, atol=1e-7)
-    reversed_order = train(data, name, members[::-1], **call)[::-1]
-    for one, other in zip(together, reversed_order, strict=True):
-        assert_same(one, other)
+    alone = [train(data, name, [member], **call)[0] for member in members]
+    assert_alike(alone, together, 1e-7)
+    assert_alike(train(data, name, members[::-1], **call)[::-1], together, 1e-7)
 
 
 def test_chunks_follow_the_memory_budget_and_change_nothing(words, monkeypatch):
@@ -74,8 +67,7 @@ def test_chunks_follow_the_memory_budget_and_change_nothing(words, monkeypatch):
     assert set(sizes[:first]) == {1}
     assert sum(chunks) == len(members)
     assert len(chunks) > 1
-    for one, other in zip(whole, cut, strict=True):
-        assert_same(one, other)
+    assert_alike(cut, whole, 1e-7)
 
 
 def test_running_out_of_memory_halves_the_chunk_and_loses_nothing(words, monkeypatch):
@@ -93,24 +85,37 @@ def test_running_out_of_memory_halves_the_chunk_and_loses_nothing(words, monkeyp
     assert 5 in sizes
     assert sizes[-1] == 1
     assert seen[-1] == (60, 60)
-    for one, other in zip(whole, halved, strict=True):
-        assert_same(one, other)
+    assert_alike(halved, whole, 1e-7)
     monkeypatch.setattr(Population, "step", lambda self: (_ for _ in ()).throw(RuntimeError("no")))
     with pytest.raises(RuntimeError, match="no"):
         train(words, "gcn", members, epochs=2, memory=10**12)
 
 
-def test_a_population_equals_a_plain_loop_with_torch_adam(words):
+def of_classes(words):
+    sparse = make_inputs(words, memohop.build("mlp", 30, 5), torch.device("cpu"), "sparse")[0]
+    return 5, {"decoupling": "paper"}, {"x": sparse, "summed": True}
+
+
+def of_numbers(numbers):
+    how = {
+        "loss_of": lambda outputs, y: F.mse_loss(outputs[:, 0], y),
+        "score": lambda y, outputs: r2_score(y, outputs[:, 0]),
+    }
+    return 1, {}, how
+
+
+@pytest.mark.parametrize(("graph", "how"), [("words", of_classes), ("numbers", of_numbers)])
+def test_a_population_equals_a_plain_loop_with_torch_adam(graph, how, request):
     """The second, slow computation, one member at a time."""
+    data = request.getfixturevalue(graph)
     member = Member(split=1, seed=seeded(7), lr=0.03, weight_decay=2e-3, lam=0.4)
-    options = {"decoupling": "paper"}
-    result = train(words, "gcn+mmp", [member, Member()], epochs=25, options=options)[0]
+    outputs, options, slowly = how(data)
+    result = train(data, "gcn+mmp", [member, Member()], epochs=25, options=options)[0]
 
     def build():
-        return memohop.build("gcn+mmp", 30, 5, **options)
+        return memohop.build("gcn+mmp", data.num_features, outputs, **options)
 
-    sparse = make_inputs(words, build(), torch.device("cpu"), "sparse")[0]
-    history = plain_loop(words, member, build, 25, x=sparse, summed=True)
+    history = plain_loop(data, member, build, 25, **slowly)
     vals = [epoch.scores[1] for epoch in history]
     np.testing.assert_allclose(result.loss_curve, [epoch.loss for epoch in history], atol=1e-7)
     np.testing.assert_allclose(result.val_curve, vals, atol=1e-6)

@@ -1,5 +1,6 @@
 """Chunks by memory: what the process may hold, less what it holds, over what a member takes."""
 
+import signal
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ import memohop
 from memohop import Member, UsageError, grid, train
 from memohop.training import Job
 from memohop.training import device as plan
-from memohop.training.device import members_at_once
+from memohop.training.device import members_at_once, peak_bytes
 from memohop.training.population import Population
 
 MB = 10**6
@@ -113,3 +114,34 @@ def test_one_member_left_of_a_population_goes_on_its_way():
         seen.clear()
         train(data, "gcn+mmp", [Member()], epochs=1)
         assert seen == [(1, False)]
+
+
+def test_what_lives_together_adds_up_and_what_was_freed_does_not():
+    def hold_two():
+        one = torch.zeros(1000)
+        return one, one + 1
+
+    def one_after_the_other():
+        torch.zeros(1000)
+        torch.zeros(1000)
+
+    assert peak_bytes(hold_two) == 8000
+    assert peak_bytes(one_after_the_other) == 4000
+
+
+def test_views_count_once():
+    assert peak_bytes(lambda: torch.zeros(1000).view(10, 100).t()[:5]) == 4000
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_waits_for_the_end_of_a_measurement():
+    done = []
+
+    def interrupted():
+        signal.raise_signal(signal.SIGINT)
+        done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        peak_bytes(interrupted)
+    assert done
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

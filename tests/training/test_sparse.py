@@ -11,7 +11,7 @@ from memohop.pyg import Data
 from memohop.training import Job
 from memohop.training.population import Population
 from numerics import seeded
-from plain_loop import RowByRow
+from plain_loop import RowByRow, assert_alike
 
 CPU = torch.device("cpu")
 
@@ -63,19 +63,15 @@ def test_every_form_gives_the_very_results_of_dense_features(to, words, expected
     given = words.clone()
     given.x = to(words.x.float())  # ones and zeros, which all types hold
     found = train(given, "gcn+mmp", MEMBERS, epochs=4, keep_models=True)
-    for one, other in zip(found, expected, strict=True):
-        assert one.loss_curve.tolist() == other.loss_curve.tolist()
-        assert (one.val, one.test) == (other.val, other.test)
-        assert all(torch.equal(one.state[name], other.state[name]) for name in other.state)
+    assert_alike(found, expected)
 
 
 @pytest.mark.parametrize("model", ["mlp", "gat", "mixhop", "geom-gcn", "linkx", "fsgnn", "sgc"])
 def test_other_models_take_them_too(model, words):
     data, given = in_single_precision(words), in_single_precision(words)
     given.x = in_scipy(data.x)
-    expected = train(data, model, [Member()], epochs=2, features="sparse")[0]
-    found = train(given, model, [Member()], epochs=2)[0]
-    assert found.loss_curve.tolist() == expected.loss_curve.tolist()
+    expected = train(data, model, [Member()], epochs=2, features="sparse")
+    assert_alike(train(given, model, [Member()], epochs=2), expected)
 
 
 def test_dense_on_request_and_for_modules_of_others(words):
@@ -88,8 +84,7 @@ def test_dense_on_request_and_for_modules_of_others(words):
     for model, features in (("gcn", "dense"), (build, "auto")):
         expected = train(data, model, grid(split=(0, 1)), epochs=3, features=features)
         found = train(given, model, grid(split=(0, 1)), epochs=3, features=features)
-        for one, other in zip(found, expected, strict=True):
-            assert one.loss_curve.tolist() == other.loss_curve.tolist()
+        assert_alike(found, expected)
     dense = Job(data=given, model="gcn", features="dense")
     assert torch.equal(Population.of(dense).task.inputs[0], data.x)
 

@@ -9,6 +9,7 @@ import torch
 from memohop import Member, grid, train
 from memohop.training import Enough, Job
 from memohop.training.population import Population
+from plain_loop import assert_alike
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -35,12 +36,8 @@ def test_where_nothing_is_dropped_evaluation_is_the_start_of_the_next_step(name,
             if epoch == 5 and count > 1:
                 population.select(torch.tensor([0, 2, 3]))
             population.step()
-    for one, other in zip(
-        *(p.results(range(len(p.members))) for p in (ahead, behind)), strict=True
-    ):
-        np.testing.assert_allclose(one.loss_curve, other.loss_curve, rtol=1e-6)
-        np.testing.assert_array_equal(one.val_curve, other.val_curve)
-        assert (one.best_epoch, one.test) == (other.best_epoch, other.test)
+    found, expected = (p.results(range(len(p.members))) for p in (ahead, behind))
+    assert_alike(found, expected, rtol=1e-6)
 
 
 def test_where_something_is_dropped_evaluation_is_apart(words):
@@ -49,15 +46,8 @@ def test_where_something_is_dropped_evaluation_is_apart(words):
 
 
 def test_progress_counts_up_to_the_total(data):
-    seen = []
-    train(
-        data,
-        "mlp",
-        grid(split=range(3)),
-        epochs=25,
-        patience=3,
-        progress=lambda *at: seen.append(at),
-    )
+    seen, how = [], {"epochs": 25, "patience": 3}
+    train(data, "mlp", grid(split=range(3)), progress=lambda *at: seen.append(at), **how)
     done, totals = zip(*seen, strict=True)
     assert list(done) == sorted(done)
     assert set(totals) == {75}
@@ -75,10 +65,9 @@ def end_after(epochs, members):
 def test_progress_may_end_the_training(data, monkeypatch):
     monkeypatch.setattr("memohop.training.trainer._LONG", math.inf)
     members = grid(split=range(3), lr=0.02)
-    whole = train(data, "gcn", members, epochs=60, keep_models=True)
-    ended = train(
-        data, "gcn", members, epochs=60, keep_models=True, progress=end_after(15, len(members))
-    )
+    call = {"epochs": 60, "keep_models": True}
+    whole = train(data, "gcn", members, **call)
+    ended = train(data, "gcn", members, progress=end_after(15, len(members)), **call)
     for one, other in zip(whole, ended, strict=True):
         assert other.epochs == len(other.val_curve) == 21  # 20 is the next to be looked at
         assert other.loss_curve.tolist() == one.loss_curve[:21].tolist()
@@ -118,18 +107,13 @@ def test_unlabelled_nodes_count_as_class_0_which_nobody_asks_for(data):
     for part in ("train_mask", "val_mask", "test_mask"):
         partly[part] = data[part].clone()
         partly[part][:5] = False
-    expected = train(partly, "gcn", [Member()], epochs=3)[0]
+    expected = train(partly, "gcn", [Member()], epochs=3)
     partly.y = data.y.clone()
     partly.y[:5] = -1
     assert Population.of(Job(data=partly, model="gcn")).task.y[:5].tolist() == [0] * 5
-    found = train(partly, "gcn", [Member()], epochs=3)[0]
-    assert found.loss_curve.tolist() == expected.loss_curve.tolist()
-    assert (found.val, found.test) == (expected.val, expected.test)
+    assert_alike(train(partly, "gcn", [Member()], epochs=3), expected)
 
 
 def test_patience_beyond_the_epochs_is_none(words):
-    expected, found = (
-        train(words, "mlp", [Member()], epochs=3, patience=patience)[0]
-        for patience in (None, 10**30)
-    )
-    assert expected.loss_curve.tolist() == found.loss_curve.tolist()
+    expected = train(words, "mlp", [Member()], epochs=3)
+    assert_alike(train(words, "mlp", [Member()], epochs=3, patience=10**30), expected)

@@ -133,9 +133,6 @@ def train(
     for flag, number in (("--epochs", epochs), ("--patience", patience), ("--workers", workers)):
         if number is not None:
             whole_number(flag, number, least=1, most=_MOST)
-    for flag, given_with in (("--ray", ray), ("--checkpoints", checkpoints)):
-        if given_with is not None and workers is None and "RANK" not in os.environ:
-            raise UsageError(f"{flag} {given_with} goes with --workers; give their number too")
     given: dict[str, list[Any]] = {
         name: [*_number_list(name.replace("_", "-"), texts[name])]
         for name in NUMBERS

@@ -25,7 +25,7 @@ from memohop.jobs.executor import Lost
 from memohop.nn import in_part
 from memohop.parts.folder import as_rows, matrix_rows, read_block, starts_of
 from memohop.parts.graph import GraphPart
-from memohop.parts.group import Group
+from memohop.parts.halo import Group
 from memohop.parts.worker import inputs_of
 
 if TYPE_CHECKING:

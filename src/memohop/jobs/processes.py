@@ -64,19 +64,16 @@ class _Process(Process):
         theirs.close()
 
     def ask(self, method: str, *given: Any) -> None:
-        """Have it call a method of its ``Doer``."""
         with suppress(ConnectionError):  # the process has died, which `take` will see
             self.connection.send((method, given))
 
     def take(self) -> Any:
-        """What it says, or that it has died."""
         try:
             return self.connection.recv()
         except (EOFError, OSError):
             return _DIED
 
     def end(self) -> None:
-        """Kill the process, even in the middle of its work."""
         self._process.kill()
         self._process.join()
         self.connection.close()

@@ -117,11 +117,9 @@ class _RayProcess(Process):
         self.asked = self._actor.whereabouts.remote()
 
     def ask(self, method: str, *given: Any) -> None:
-        """Have it call a method of its ``Doer``."""
         self.asked = getattr(self._actor, method).remote(*given)
 
     def take(self) -> Any:
-        """What it says, or that it is lost."""
         try:
             return self._ray.get(self.asked)
         except self._ray.exceptions.RayTaskError as error:  # raised by the work
@@ -130,7 +128,6 @@ class _RayProcess(Process):
             return Lost(in_a_line(error))
 
     def end(self) -> None:
-        """Kill the actor, even in the middle of its work."""
         self._ray.kill(self._actor)
 
 

@@ -25,7 +25,7 @@ from memohop.training.trainer import train as train_here
 
 if TYPE_CHECKING:
     from memohop.jobs.executor import Executor, Pool
-    from memohop.parts.group import Group
+    from memohop.parts.halo import Group
     from memohop.parts.partition import Partition
     from memohop.parts.run import PartsRun
     from memohop.pyg import Data
@@ -269,7 +269,7 @@ def _joined(device: str) -> Group:
     """The processes of torchrun, which stay together until they end."""
     import torch.distributed as dist
 
-    from memohop.parts.group import Group
+    from memohop.parts.halo import Group
 
     if not dist.is_initialized():
         if device == "cuda":

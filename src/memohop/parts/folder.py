@@ -16,7 +16,7 @@ from memohop.data.adjacency import rows_of as rows_under
 from memohop.data.sparse_features import is_sparse
 from memohop.networks import NodeModel
 from memohop.parts.block import Block, BlockRows, RowsOfMatrix, mapped, rows_for
-from memohop.parts.group import Group
+from memohop.parts.halo import Group
 from memohop.parts.partition import even_starts
 from memohop.training.task import are_stored_sparse
 

@@ -11,8 +11,7 @@ from torch import Tensor
 from memohop.data.adjacency import REVERSED
 from memohop.nn import BothWays, FixedMatrix, Graph, Pattern
 from memohop.parts.block import BlockRows
-from memohop.parts.group import Group
-from memohop.parts.halo import Halo
+from memohop.parts.halo import Group, Halo
 
 
 class GraphPart(Graph):

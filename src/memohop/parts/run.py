@@ -17,7 +17,7 @@ from memohop.data.prepared import open_prepared
 from memohop.errors import DataError, UsageError
 from memohop.outputs import check_writable, whole_file
 from memohop.parts.block import Cut, Targets, checked_network
-from memohop.parts.group import Group
+from memohop.parts.halo import Group
 from memohop.parts.partition import Partition, check_blocks
 from memohop.parts.worker import Share, Step, Worker
 from memohop.ram import reporting_out_of_memory

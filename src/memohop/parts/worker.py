@@ -25,8 +25,7 @@ from memohop.nn import Axis, Part, SparseFeatures, in_part
 from memohop.parts.block import Block, BlockRows, Targets, mapped, rows_of
 from memohop.parts.folder import read_block
 from memohop.parts.graph import GraphPart
-from memohop.parts.group import Group
-from memohop.parts.halo import LabelledNodes
+from memohop.parts.halo import Group, LabelledNodes
 from memohop.ram import in_units, release_freed_ram
 from memohop.training import Job, Member, Result
 from memohop.training.device import (

@@ -246,19 +246,14 @@ class CrossFit(PerMember):
     """
 
     def __init__(self, task: Task, split: Tensor) -> None:
-        self._task = task
-        dealt = [_deal(task.y, mask > 0) for mask in task.masks[:, _VAL]]
-        size = max(len(rows) for rows, _ in dealt)
-        self.rows = torch.stack([_padded(rows, size) for rows, _ in dealt])[split]
-        self.groups = torch.stack([_padded(groups, size) for _, groups in dealt])[split]
-        self.counts = torch.tensor([len(rows) for rows, _ in dealt], device=split.device)[split]
+        self._task, val = task, task.masks[:, _VAL] > 0
+        groups = torch.stack([_deal(task.y, mask) for mask in val])
+        numbers = torch.arange(_GROUPS, device=val.device)[:, None]
+        others = val[:, None] & (groups[:, None] != numbers)
         new = task.masks.new_zeros  # of the same type, and on the same device
-        numbers = torch.arange(_GROUPS, device=self.rows.device)
-        outside = (self.groups[:, None] != numbers[:, None]).to(task.masks.dtype)
-        self.others = new(len(split), _GROUPS, len(task.y))
-        self.others.scatter_(2, self.rows[:, None].expand_as(outside), outside)
+        self.val, self.groups, self.others = val[split], groups[split], others[split].to(new(0))
         self.best = new(len(split), _GROUPS) - torch.inf
-        self.outputs = new(*self.rows.shape, task.objective.outputs(task.y))
+        self.outputs = new(*self.val.shape, task.objective.outputs(task.y))
 
     def look(self, outputs: Tensor, running: Tensor) -> None:
         """Look at an epoch: outputs ``[B, N, C]``, and which members are ``running``, ``[B]``."""
@@ -267,22 +262,16 @@ class CrossFit(PerMember):
         unknown = self.best == -torch.inf  # without other nodes there is no score
         self.best.copy_(torch.where(better, scores, self.best))
         chosen = (better | (running[:, None] & unknown)).gather(1, self.groups)
-        index = self.rows[:, :, None].expand_as(self.outputs)
-        self.outputs.copy_(torch.where(chosen[:, :, None], outputs.gather(1, index), self.outputs))
+        self.outputs.copy_(torch.where(chosen[:, :, None], outputs, self.outputs))
 
     def of(self, member: int) -> Tensor:
         """The outputs for a member's validation nodes, in the order of the nodes."""
-        return self.outputs[member, : int(self.counts[member])].cpu().clone()
+        return self.outputs[member, self.val[member]].cpu()
 
 
-def _deal(y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """The nodes of a mask, and the group of each: in turns, in the order of their targets."""
+def _deal(y: Tensor, mask: Tensor) -> Tensor:
+    """The group of each node of a mask: in turns, in the order of their targets."""
     rows = mask.nonzero().flatten()
-    groups = torch.empty_like(rows)
-    groups[y[rows].argsort(stable=True)] = torch.arange(len(rows), device=y.device) % _GROUPS
-    return rows, groups
-
-
-def _padded(values: Tensor, size: int) -> Tensor:
-    """With the last value repeated: the splits may differ by a node or two."""
-    return torch.cat([values, values[-1:].expand(size - len(values))])
+    groups = torch.zeros_like(mask, dtype=torch.int64)
+    in_order = rows[y[rows].argsort(stable=True)]
+    return groups.index_copy_(0, in_order, torch.arange(len(rows), device=y.device) % _GROUPS)

@@ -97,17 +97,12 @@ def _replayed(step: Callable[[], None]) -> Iterator[None]:
         yield
 
 
-def waiter(device: torch.device) -> Callable[[], None]:
-    """A function that waits for the device; the core is free for other processes meanwhile."""
-    if not is_gpu(device):
-        return lambda: None
-    event = torch.cuda.Event(blocking=True)
-
-    def wait() -> None:
+def wait_for(device: torch.device) -> None:
+    """Wait until the device is done; the core is free for other processes meanwhile."""
+    if is_gpu(device):
+        event = torch.cuda.Event(blocking=True)
         event.record()
         event.synchronize()
-
-    return wait
 
 
 class _Invariant(TorchDispatchMode):

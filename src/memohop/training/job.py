@@ -175,13 +175,8 @@ class Job:
     def at(self, split: int, seed: int) -> Job:
         """The job of the only member on another split, with another seed."""
         other = replace(self, members=(replace(self.member, split=split, seed=seed),))
-        vars(other)["_like"] = self._like
+        vars(other).update(recipe=self.recipe, recipe_id=self.recipe_id)  # worked out once
         return other
-
-    @cached_property
-    def _like(self) -> Job:
-        """A job with the same recipe, which works it out for all of them."""
-        return self
 
     @property
     def numbers(self) -> dict[str, Any]:
@@ -233,8 +228,6 @@ class Job:
         """
         from memohop.networks.registry import entry
 
-        if self._like is not self:
-            return self._like.recipe
         assert isinstance(self.model, str)
         assert not hasattr(self.data, "edge_index"), "a graph without a name has no digest"
         network = entry(self.model).network
@@ -258,7 +251,7 @@ class Job:
     @cached_property
     def recipe_id(self) -> str:
         """The digest of the recipe."""
-        return digest(self.recipe) if self._like is self else self._like.recipe_id
+        return digest(self.recipe)
 
     @property
     def content(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from memohop.data.check import check
 from memohop.errors import MemohopWarning, UsageError
 from memohop.networks import NodeModel
 from memohop.ram import is_out_of_memory, release_freed_ram, reporting_out_of_memory
-from memohop.training.device import captured, find_device, is_gpu, members_at_once, waiter
+from memohop.training.device import captured, find_device, is_gpu, members_at_once, wait_for
 from memohop.training.job import Enough, Job
 from memohop.training.member import Member, Result
 from memohop.training.objective import Objective
@@ -148,7 +148,7 @@ class _Training:
         """Train some members to the end."""
         population, epochs = self._population(members), self.job.epochs
         step = self._stepper(population)
-        wait, on_gpu = waiter(self.device), is_gpu(self.device)
+        on_gpu = is_gpu(self.device)
         look_every = _LOOK_EVERY_ON_GPU if on_gpu else _LOOK_EVERY
         left = list(range(len(members)))  # the position in the chunk of each member that is left
         results: dict[int, Result] = {}
@@ -159,7 +159,7 @@ class _Training:
             regular = epoch % look_every == 0
             if not regular and time.monotonic() < looked + _LONG and epoch + 1 < epochs:
                 continue
-            wait()
+            wait_for(self.device)
             looked = time.monotonic()
             running = population.watch.running.cpu()
             stopped = (~running).nonzero().flatten().tolist()

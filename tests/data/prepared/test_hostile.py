@@ -301,7 +301,7 @@ import memohop
 from memohop.data.prepared import sample
 from memohop.networks import build
 from memohop.parts.folder import matrix_rows, read_block
-from memohop.parts.group import Group
+from memohop.parts.halo import Group
 
 for folder in map(Path, sys.stdin.read().split()):
     graph = memohop.open_prepared(folder)
