@@ -1,7 +1,5 @@
 """A small version of the demo."""
 
-from __future__ import annotations
-
 import json
 import re
 import xml.etree.ElementTree as ET

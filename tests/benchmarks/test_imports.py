@@ -1,7 +1,5 @@
 """The scripts in benchmarks/, which no other test runs."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

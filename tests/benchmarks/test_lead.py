@@ -1,7 +1,5 @@
 """The judgement of benchmarks/tables.py."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The draws of benchmarks/tables.py."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import sys

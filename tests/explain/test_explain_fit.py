@@ -1,7 +1,5 @@
 """What decides in a fitted portfolio, against predictions and slow second computations."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from html import unescape

@@ -1,7 +1,5 @@
 """What an audit prints, for people and for programs, and its page, which stands alone."""
 
-from __future__ import annotations
-
 import json
 import re
 import xml.etree.ElementTree as ET

@@ -1,7 +1,5 @@
 """Charts, and their colours, which are in one file and of which each page has all."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 from importlib import resources

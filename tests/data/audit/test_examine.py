@@ -1,7 +1,5 @@
 """Audits of graphs whose answer is known: literal ones, csbm, and the published files."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Measures of homophily against published figures, documented examples and plain loops."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 

@@ -1,7 +1,5 @@
 """The published files, against the numbers that were measured on them by other means."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

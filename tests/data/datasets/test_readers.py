@@ -1,7 +1,5 @@
 """Each reader, on files that are made here."""
 
-from __future__ import annotations
-
 import pickle
 from collections import defaultdict
 
