@@ -127,8 +127,7 @@ def store_export(
     check_output(output, ".json", inputs=[path])
     with closing(Store(path, read_only=True)) as store:
         search = partial(export_tuned, whole=whole, earlier=earlier)
-        how = search if chosen.is_search else export
-        results, missing = how(store, chosen)
+        results, missing = (search if chosen.is_search else export)(store, chosen)
     if not results.datasets:
         raise UsageError(
             f"{path} has no cell of {chosen.id}; python -m study run {experiment} makes them"

@@ -15,6 +15,8 @@ from tiny_experiment import one_job_each as one_job_each
 from tiny_experiment import tiny as tiny
 from tiny_experiment import tiny_file as tiny_file
 from tiny_experiment import tiny_text as tiny_text
+from tiny_search import search_file as search_file
+from tiny_search import tiny_search as tiny_search
 
 
 def made_up(run):

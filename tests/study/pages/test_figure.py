@@ -55,11 +55,6 @@ def test_without_the_regulariser_means_the_rows_of_lambda_0(findings):
     assert not set(chosen.scores.values()) & set(rows)  # validation was made up to choose 0.4
 
 
-def test_seeds_are_averaged_before_the_spread_is_taken(findings):
-    official = noise_panels(findings.noise)[2].lines[0].curve.points[0]
-    assert len(official.scores) == 3  # draws on one split; the two seeds of each are averaged
-
-
 def test_lambda_has_a_panel_for_each_dataset_and_a_line_for_each_model_and_protocol(findings):
     panels = lambda_panels(findings.lambda_)
     assert len(panels) == 6

@@ -15,7 +15,6 @@ from memohop.training import Job, Rules
 from study import EXPERIMENTS
 from study.runs.cell import Cell
 from study.runs.experiment import Experiment, experiments
-from tiny_search import search_file as search_file
 
 
 def cell_of(experiment, **wanted):

@@ -23,8 +23,6 @@ from study.runs.store import Store
 from study.runs.tuned import Tuned
 from tiny_experiment import altered, failing, noted
 from tiny_search import SEARCH
-from tiny_search import search_file as search_file
-from tiny_search import tiny_search as tiny_search
 
 FAIR = Halving(8, (Rung(32, 2, 0.2), Rung(4, 4), Rung(1, 10)))
 
@@ -54,9 +52,7 @@ def test_the_budget_of_the_fair_table():
     assert Experiment("fair").halving("fair") == FAIR
     assert FAIR.trainings(10) == [64, 16, 6]
     assert FAIR.trainings(3) == [64, 12, 0]  # fewer splits than asked for
-
-
-def test_a_network_that_two_rungs_share_counts_once():
+    # A network that two rungs share counts once.
     long = Halving(4, (Rung(8, 3, 0.5), Rung(4, 10, 0.5), Rung(2, 10), Rung(1, 10, seeds=3)))
     assert long.trainings(10) == [24, 4 * 7, 20, 20]
 

@@ -10,8 +10,6 @@ from memohop.jobs.executor import Lost
 from study.runs.runner import Attempt
 from study.runs.store import Store
 from tiny_experiment import content_of, noted
-from tiny_search import search_file as search_file
-from tiny_search import tiny_search as tiny_search
 
 
 @pytest.fixture

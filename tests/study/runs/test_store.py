@@ -223,11 +223,6 @@ def test_a_cell_is_run_again_when_its_file_has_changed(store, tiny_file, cells, 
     assert (tally.there, tally.done, trained) == (8, 4, [])  # all its runs are there
 
 
-def test_a_limit_is_a_number_of_cells(store, cells, run):
-    tally = run(cells, store, limit=3)
-    assert (tally.done, len(store.cells())) == (3, 3)
-
-
 def test_the_share_of_the_work_grows_to_one(store, cells, run):
     shares = []
     run(cells, store, watcher=lambda tally, cell, share: shares.append(share))

@@ -21,10 +21,6 @@ from tiny_experiment import altered, failing, noted
 from tiny_search import SEARCH
 
 
-def again(record, count, **more):
-    return verify(record, count, **more)
-
-
 @pytest.fixture(scope="module")
 def path(tiny_text, tmp_path_factory):
     """A store with a few cells that were really trained."""
@@ -75,7 +71,7 @@ class TestStores:
             for key, made in record.sources.items()
         }
         other = altered(here, lambda job, result: replace(result, test=0.123, best_epoch=0))
-        verdict = again(replace(record, sources=sources), 2, executor=other)
+        verdict = verify(replace(record, sources=sources), 2, executor=other)
         assert (verdict.same, len(verdict.different)) == (0, 2)
         for key, text in verdict.different.items():
             before, _ = filled.run(key)
@@ -86,7 +82,7 @@ class TestStores:
     def test_a_run_is_trained_in_the_company_that_it_had(self, filled):
         companies = []
         engine = noted(failing("Traceback\nValueError: no"), companies)
-        verdict = again(stored_runs(filled), 3, executor=engine)
+        verdict = verify(stored_runs(filled), 3, executor=engine)
         assert [*verdict.lost.values()] == ["ValueError: no"] * 3
         together = {key: company for key, (company, _) in filled.companies().items()}
         apart = ("split", "seed", "lr", "weight_decay", "lam", "dropout", "input_dropout")
@@ -115,7 +111,7 @@ class TestStores:
             return run_of(content | {"epochs": content["epochs"] + 1})
 
         monkeypatch.setattr(module, "run_of", longer)
-        verdict = again(stored_runs(filled), 2)
+        verdict = verify(stored_runs(filled), 2)
         assert [*verdict.lost.values()] == [
             "this version of memohop would train something else"
         ] * 2
@@ -124,7 +120,7 @@ class TestStores:
         other = msgspec.structs.replace(module.source("cpu"), device="Another")
         monkeypatch.setattr(module, "source", lambda device: other)
         with pytest.raises(UsageError, match="made on this kind of device"):
-            again(stored_runs(filled), 2)
+            verify(stored_runs(filled), 2)
 
     @pytest.mark.parametrize("flag", ["--sample", "--jobs"])
     def test_numbers_that_make_no_sense(self, flag, path, capsys):
@@ -143,9 +139,9 @@ class TestStores:
             run_cells([cell], store, executor=interrupted)
         assert len(store.missing(cell.runs)) == 2
         with pytest.raises(UsageError, match=r"no complete cell of .* was made on this kind of"):
-            again(stored_runs(store), 4)
+            verify(stored_runs(store), 4)
         run_cells([cell], store)
-        assert again(stored_runs(store), 4).same == 4
+        assert verify(stored_runs(store), 4).same == 4
 
 
 class TestResults:
@@ -153,7 +149,7 @@ class TestResults:
 
     def test_all_scores_of_the_table_are_the_same_to_the_bit(self, search):
         experiment, tuned, _ = search
-        verdict = again(published_runs(tuned, experiment), 1000)
+        verdict = verify(published_runs(tuned, experiment), 1000)
         scores = sum(len(row) for cell in tuned.cells for row in cell.test)
         assert (verdict.same, verdict.different, verdict.lost) == (scores, {}, {})
 
@@ -175,7 +171,7 @@ class TestResults:
         before, scores[1][2] = scores[1][2], 0.123456789
         wrong = msgspec.structs.replace(first, **{name: scores})
         changed = msgspec.structs.replace(tuned, cells=(wrong, *others))
-        verdict = again(published_runs(changed, experiment), 1000)
+        verdict = verify(published_runs(changed, experiment), 1000)
         (text,) = verdict.different.values()
         assert f"rung=3 split=2 seed=1: {name} 0.123456789 -> {before}" in text
 
