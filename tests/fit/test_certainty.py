@@ -25,15 +25,11 @@ from memohop.training import Enough
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Regression
 from tiny_problem import ring, tiny_problem
+from toy_kind import says
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 import intervals  # the widest check of them, here on a few graphs
-
-
-def outputs(right, y):
-    said = np.where(right, y, 1 - y)
-    return np.stack([1 - said, said], axis=1).astype(np.float32)
 
 
 def every_node_tested(y, groups=None, **given):
@@ -44,13 +40,14 @@ def every_node_tested(y, groups=None, **given):
 
 def gap_of(problem, one, other):
     """The difference of models that are right on these nodes."""
-    test, y = problem.masks.test, problem.y[problem.masks.test]
-    return paired_interval(problem, test, outputs(one, y), outputs(other, y))
+    test = problem.masks.test
+    said = (says(problem, right, 1.0)[test] for right in (one, other))
+    return paired_interval(problem, test, *said)
 
 
 def score_of(problem, right):
     test = problem.masks.test
-    return score_interval(problem, test, outputs(right, problem.y[test]))
+    return score_interval(problem, test, says(problem, right, 1.0)[test])
 
 
 def test_the_interval_of_few_test_nodes_leaves_out_one_at_a_time():
@@ -76,7 +73,7 @@ def test_the_interval_of_few_test_nodes_leaves_out_one_at_a_time():
 def test_a_model_against_itself_may_be_ahead_by_a_node_of_the_rarer_class(metric, sizes, high):
     problem = tiny_problem(y=np.repeat([0, 1], sizes), metric=metric)
     assert np.bincount(problem.y[problem.masks.test]).tolist() == [size // 5 for size in sizes]
-    right = np.ones(problem.masks.test.sum(), dtype=bool)
+    right = problem.y >= 0
     found = gap_of(problem, right, right)
     assert (found.mean, found.low, found.high) == pytest.approx((0, -high, high))
 

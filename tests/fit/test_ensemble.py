@@ -46,42 +46,35 @@ def chosen(problem):
     return Chosen({a: 0.25, b: 0.75})
 
 
+NODES = np.arange(60)
+
+
+def weights_of(problem, *parts):
+    """The weights of candidates, given the nodes on which each is right, and how sure it is."""
+    candidates = [candidate(problem, "one", right, sure) for right, sure in parts]
+    weights = choose_weights(problem, candidates, [0, 1])
+    assert weights.sum() == pytest.approx(1)
+    return weights
+
+
 def test_candidates_that_err_on_other_nodes_are_mixed(problem):
     order = np.cumsum(problem.masks.val.any(axis=1))  # so that each errs on as many of them
-    three = [candidate(problem, "one", order % 3 != part, 0.8) for part in range(3)]
-    weights = choose_weights(problem, three, [0, 1])
+    weights = weights_of(problem, *((order % 3 != part, 0.8) for part in range(3)))
     assert weights == pytest.approx([1 / 3, 1 / 3, 1 / 3])
 
 
 def test_a_candidate_that_is_always_right_stays_alone(problem):
-    nodes = np.arange(60)
-    best, worse = (
-        candidate(problem, "one", nodes >= 0, 0.9),
-        candidate(problem, "one", nodes % 2 == 0, 0.9),
-    )
-    assert choose_weights(problem, [best, worse], [0, 1]).tolist() == [1, 0]
+    assert weights_of(problem, (NODES >= 0, 0.9), (NODES % 2 == 0, 0.9)).tolist() == [1, 0]
 
 
 def test_of_equal_scores_the_smaller_loss_wins(problem):
-    nodes = np.arange(60)
-    unsure, sure = (
-        candidate(problem, "one", nodes >= 0, 0.6),
-        candidate(problem, "one", nodes >= 0, 0.99),
-    )
-    weights = choose_weights(problem, [unsure, sure], [0, 1])
-    assert weights[1] > 0.9
+    assert weights_of(problem, (NODES >= 0, 0.6), (NODES >= 0, 0.99))[1] > 0.9
 
 
 def test_luck_of_the_best_does_not_make_it_the_only_one(problem):
     """The first is right on one node more than the others, which err on different nodes."""
-    nodes = np.arange(60)
-    lucky = candidate(problem, "one", nodes % 3 != 0, 0.8)
-    others = [
-        candidate(problem, "one", nodes % 3 != part, 0.8) for part in (1, 2) for _ in range(3)
-    ]
-    weights = choose_weights(problem, [lucky, *others], [0, 1])
-    assert weights[0] < 0.5
-    assert weights.sum() == pytest.approx(1)
+    others = [(part != NODES % 3, 0.8) for part in (1, 2) for _ in range(3)]
+    assert weights_of(problem, (NODES % 3 != 0, 0.8), *others)[0] < 0.5
 
 
 @pytest.mark.parametrize(
@@ -89,23 +82,15 @@ def test_luck_of_the_best_does_not_make_it_the_only_one(problem):
 )
 def test_the_loss_decides_unless_classes_count_alike(metric, chosen):
     """One is right on more nodes by a hair, the other is right with good reason."""
-    y = (np.arange(60) % 5 == 0).astype(int)
+    y = (NODES % 5 == 0).astype(int)
     problem = tiny_problem(y=y, metric=metric)
-    nodes = np.arange(60)
-    errs = np.isin(nodes % 10, (1, 5))
-    lucky, honest = (
-        candidate(problem, "one", nodes >= 0, 0.51),
-        candidate(problem, "one", ~errs, 0.9),
-    )
-    weights = choose_weights(problem, [lucky, honest], [0, 1])
-    assert weights[chosen] > 0.5
+    lucky, honest = (NODES >= 0, 0.51), (~np.isin(NODES % 10, (1, 5)), 0.9)
+    assert weights_of(problem, lucky, honest)[chosen] > 0.5
 
 
 def test_of_many_candidates_no_single_one_decides(problem):
-    nodes = np.arange(60)
-    many = [candidate(problem, "one", nodes % 3 != part % 3, 0.8) for part in range(9)]
+    many = [candidate(problem, "one", part % 3 != NODES % 3) for part in range(9)]
     weights = choose_weights(problem, many, [0, 1])
-    assert weights.sum() == pytest.approx(1)
     assert (weights > 0).sum() > 3
     said = [
         sum(weight * one.fits[split].val for weight, one in zip(weights, many, strict=True))
@@ -197,8 +182,8 @@ def test_a_fit_that_falls_short_is_not_used(problem, chosen):
 
 def test_a_fit_falls_short_only_on_nodes_that_validated_in_the_search():
     """Where others train and are harder, a lower mean over all says nothing of the models."""
-    y, nodes = np.arange(60) % 2, np.arange(60)
-    own = OwnSplit((nodes >= 20) & (nodes < 50), nodes < 20, nodes >= 50)
+    y = NODES % 2
+    own = OwnSplit((NODES >= 20) & (NODES < 50), NODES < 20, NODES >= 50)
     problem = tiny_problem(y=y, masks=make_masks(y, splits=4, seed=0, own=own))
     chosen = Chosen({candidate(problem, "a", problem.y >= 0): 1.0})
     for right_until, used in ((20, True), (10, False)):

@@ -28,15 +28,22 @@ def family(name="gcn-res", **options):
     return NetworkFamily(name, epochs=3, patience=3, **options)
 
 
+def fitted(problem, name="gcn-res", splits=(0,), **more):
+    """The fits of the first setting, by split, and the setting."""
+    kind = family(name)
+    setting = kind.first(problem)[0]
+    (fits,) = kind.fit(problem, [setting], splits, **more)
+    return fits, setting
+
+
 def one_way():
     return tiny_problem(arcs=np.array([[0, 1], [1, 2]]))
 
 
 @pytest.mark.parametrize("name", ["mlp", "gcn-res", "gcn+mmp"])
 def test_outputs_are_those_of_a_forward_pass(name):
-    problem, kind = tiny_problem(classes=3), family(name)
-    setting = kind.first(problem)[0]
-    (fits,) = kind.fit(problem, [setting], [0, 1])
+    problem = tiny_problem(classes=3)
+    fits, setting = fitted(problem, name, [0, 1])
     x = torch.from_numpy(problem.x) / np.sqrt(np.mean(problem.x.astype(np.float64) ** 2))
     if name != "mlp":
         degree = np.bincount(problem.arcs[0], minlength=60)
@@ -66,28 +73,22 @@ def weighted():
 
 @pytest.mark.parametrize("name", [name for name in NETWORKS if name not in ("mlp", "dir-gcn")])
 def test_weights_of_arcs_reach_every_network(name):
-    problem, kind = weighted(), family(name)
-    setting = kind.first(problem)[0]
-    (fits,) = kind.fit(problem, [setting], [0])
-    part = fits[0].part
+    problem = weighted()
+    part = fitted(problem, name)[0][0].part
     alike = Inputs(problem.x, problem.arcs, problem.y, of_fit=60)
     alike.__dict__["neighbourhood"] = problem.neighbourhood  # the degrees are not in question
     assert np.abs(part.outputs(alike) - part.outputs(problem)).max() > 1e-5
 
 
 def test_arcs_of_weight_1_are_arcs_without_weights():
-    problem, kind = tiny_problem(), family("gcn-res")
     equal = tiny_problem(weights=np.ones(120, dtype=np.float32))
-    setting = kind.first(problem)[0]
-    plain, other = (kind.fit(each, [setting], [0])[0][0].test for each in (problem, equal))
+    plain, other = (fitted(problem)[0][0].test for problem in (tiny_problem(), equal))
     assert np.array_equal(plain, other)
 
 
 def test_a_network_with_weights_by_hand():
-    problem, kind = weighted(), family("gcn-res")
-    setting = kind.first(problem)[0]
-    (fits,) = kind.fit(problem, [setting], [0])
-    part = fits[0].part
+    problem = weighted()
+    part = fitted(problem)[0][0].part
     network, data = part.ready(problem)
     said = part.outputs(problem)
     assert data.edge_weight.tolist() == pytest.approx([0.5, 1, 1.5] * 40)
@@ -142,31 +143,19 @@ def test_networks_of_a_large_graph_are_fitted_one_by_one(large, calls, sizes, mo
 
 def test_networks_that_time_is_too_short_for_have_no_result(sizes, monkeypatch):
     monkeypatch.setattr("memohop.fit.candidates._network._LARGE", 60)
-    problem, kind = tiny_problem(), family("gcn-res")
 
     def look():
         if len(sizes) == 2:
             raise Enough
 
-    (fits,) = kind.fit(problem, [kind.first(problem)[0]], [0, 1, 2], look=look)
-    assert list(fits) == [0, 1]
+    assert list(fitted(tiny_problem(), splits=[0, 1, 2], look=look)[0]) == [0, 1]
 
 
 def test_labels_of_test_nodes_change_nothing():
     problem, other = tiny_problem(), tiny_problem()
     object.__setattr__(other, "y", np.where(problem.masks.test, 1 - problem.y, problem.y))
-    kind = family("gcn+mmp")
-    states = []
-    for each in (problem, other):
-        (fits,) = kind.fit(each, [kind.first(each)[0]], [0])
-        states.append(fits[0].part.state)
+    states = [fitted(each, "gcn+mmp")[0][0].part.state for each in (problem, other)]
     assert all((states[0][name] == states[1][name]).all() for name in states[0])
-
-
-def test_models_of_the_end_learn_from_test_nodes_too():
-    problem, kind = tiny_problem(), family("mlp")
-    (fits,) = kind.fit(problem.for_the_end(), [kind.first(problem)[0]], [0, 1])
-    assert sorted(fits) == [0, 1]
 
 
 def test_the_scale_is_of_what_is_not_zero():
@@ -263,9 +252,8 @@ def test_the_epoch_of_the_best_ranking_counts_if_it_is_no_luck(rare, epoch, monk
         raise KeyboardInterrupt
 
     monkeypatch.setattr("memohop.fit.candidates._network.train", train)
-    kind = family("mlp")
     with pytest.raises(KeyboardInterrupt):
-        kind.fit(problem, [kind.first(problem)[0]], [0])
+        fitted(problem, "mlp")
     assert found["keep"] == epoch
 
 
@@ -274,5 +262,4 @@ def test_a_network_that_does_not_fit_in_the_memory_has_no_result(monkeypatch):
         raise TooLittleError("one member does not fit", 2e9, 1e9)
 
     monkeypatch.setattr(network, "train", too_large)
-    kind, problem = family(memory=1_000_000_000), tiny_problem()
-    assert kind.fit(problem, kind.first(problem)[:1], [0, 1]) == [{}]
+    assert fitted(tiny_problem(), splits=[0, 1])[0] == {}

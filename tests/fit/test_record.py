@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from memohop.fit._candidate import Candidate, Fit, Search, Setting
+from memohop.fit._candidate import Search
 from memohop.fit._certainty import UNCHANGED, Calibration, score_interval
 from memohop.fit._ensemble import Chosen
 from memohop.fit._verdict import make_record
 from memohop.fit.candidates._linear import LinearFamily
 from memohop.report.fit import fit_table
 from tiny_problem import tiny_problem
+from toy_kind import candidate, says
 
 KINDS = {
     "linear": LinearFamily("linear", "columns"),
@@ -22,18 +23,9 @@ KINDS = {
 }
 
 
-def candidate(problem, name, said):
-    found = Candidate(Setting(name, {}, {"freedom": 1.0}), seconds=2.0)
-    for split in range(problem.splits):
-        rows = problem.masks.val[:, split]
-        found.fits[split] = Fit(said[rows], said[problem.masks.test])
-        found.scores[split] = problem.score(said[rows], rows)
-    return found
-
-
 def record(problem, *outputs, calibration=UNCHANGED, classes=("no", "yes")):
     candidates = [
-        candidate(problem, name, said.astype(np.float32))
+        candidate(problem, said.astype(np.float32), name)
         for name, said in zip(KINDS, outputs, strict=False)
     ]
     best = Search(candidates, [0, 1], "time", 9.0).complete()[0]
@@ -46,17 +38,12 @@ def made(problem, candidates, chosen, classes=("no", "yes")):
     return make_record(problem, KINDS, search, chosen, classes=classes, notes=("a note",))
 
 
-def sure(problem, right, how_sure):
-    said = np.where(right == (problem.y == 1), how_sure, 1 - how_sure)
-    return np.stack([1 - said, said], axis=1)
-
-
 def test_reliability_groups_nodes_by_what_was_said():
     problem = tiny_problem()
     nodes = np.arange(60)
     how_sure = np.where(nodes < 30, 0.72, 1.0)
     right = (nodes % 3 != 0) | (nodes >= 30)
-    found = record(problem, sure(problem, right, how_sure)).reliability
+    found = record(problem, says(problem, right, how_sure)).reliability
     val = problem.masks.val.any(axis=1)
     assert [one.nodes for one in found] == [
         int((val & (nodes < 30)).sum()),
@@ -69,7 +56,7 @@ def test_reliability_groups_nodes_by_what_was_said():
 def test_reliability_is_of_calibrated_probabilities():
     problem = tiny_problem()
     (found,) = record(
-        problem, sure(problem, problem.y >= 0, 0.9), calibration=Calibration(2.0)
+        problem, says(problem, problem.y >= 0, 0.9), calibration=Calibration(2.0)
     ).reliability
     assert found.said == pytest.approx(0.75)  # the odds are 3 to 1 where they were 9 to 1
 
@@ -107,7 +94,7 @@ def test_classes_of_like_size_have_no_such_table(y):
 def test_each_kind_is_compared_with_what_was_kept():
     problem = tiny_problem()
     nodes = np.arange(60)
-    found = record(problem, sure(problem, nodes % 3 != 0, 0.9), sure(problem, nodes >= 0, 0.9))
+    found = record(problem, says(problem, nodes % 3 != 0, 0.9), says(problem, nodes >= 0, 0.9))
     kept, other = found.families
     assert (kept.family, other.family) == ("linear+rows", "linear")
     assert (found.test, kept.test, kept.behind.mean) == (1.0, 1.0, 0.0)
@@ -119,10 +106,10 @@ def test_each_kind_is_compared_with_what_was_kept():
 
 def test_the_verdict_says_what_is_all_there_is():
     problem, right = tiny_problem(), np.arange(60) >= 0
-    found = record(problem, sure(problem, right, 0.8), sure(problem, right, 0.9))
+    found = record(problem, says(problem, right, 0.8), says(problem, right, 0.9))
     assert "The graph may or may not help" in found.verdict()
     constant = tiny_problem(x=np.ones((60, 1), dtype=np.float32))
-    alone = record(constant, sure(constant, right, 0.8)).verdict()
+    alone = record(constant, says(constant, right, 0.8)).verdict()
     assert alone.endswith("There are no columns: the graph is all there is.")
     alone = replace(found, arcs=0).verdict()
     assert alone.endswith("There are no edges: the columns are all there is.")
@@ -131,7 +118,7 @@ def test_the_verdict_says_what_is_all_there_is():
 
 def test_the_verdict_says_that_more_time_may_change_it():
     problem, nodes = tiny_problem(), np.arange(60)
-    found = record(problem, sure(problem, nodes % 3 != 0, 0.9), sure(problem, nodes >= 0, 0.9))
+    found = record(problem, says(problem, nodes % 3 != 0, 0.9), says(problem, nodes >= 0, 0.9))
     assert "more time" not in found.verdict()
     (answer,) = found.answers
     short = replace(found, answers=(replace(answer, short_of_time=True),)).verdict()
@@ -141,7 +128,7 @@ def test_the_verdict_says_that_more_time_may_change_it():
 class TestAgainstSayingTheSameOfEveryNode:
     def test_a_model_that_is_ahead_for_sure_is_not_compared(self):
         problem = tiny_problem()
-        found = record(problem, sure(problem, np.arange(60) >= 0, 0.9))
+        found = record(problem, says(problem, np.arange(60) >= 0, 0.9))
         usual = (problem.y[problem.masks.test] == 0).mean()
         assert found.over_constant.mean == pytest.approx(found.test - usual)
         assert found.over_constant.low > 0
@@ -161,7 +148,7 @@ class TestAgainstSayingTheSameOfEveryNode:
     def test_one_that_is_not_is_told(self, right, words):
         y = np.array([0] * 300 + [1] * 100)
         problem = tiny_problem(y=y)
-        found = record(problem, sure(problem, right(y), 0.9))
+        found = record(problem, says(problem, right(y), 0.9))
         assert words in found.verdict()
         gap = found.over_constant
         assert gap.mean == pytest.approx(found.test - (y[problem.masks.test] == 0).mean())
@@ -176,7 +163,7 @@ class TestAgainstSayingTheSameOfEveryNode:
 
     def test_too_few_nodes_are_told(self):
         problem = tiny_problem(y=np.array([0] * 20 + [1] * 6), metric="roc_auc")
-        found = record(problem, sure(problem, np.arange(26) >= 0, 0.9))
+        found = record(problem, says(problem, np.arange(26) >= 0, 0.9))
         assert "Whether it is better than a random ranking is not known" in found.verdict()
 
 
@@ -194,8 +181,7 @@ class TestWhyTheRowOfWhatWasKeptHasAnotherScore:
         problem = tiny_problem()
         nodes = np.arange(60)
         several = [
-            candidate(problem, "linear", sure(problem, nodes % step != 0, 0.9).astype(np.float32))
-            for step in (5, 3)
+            candidate(problem, says(problem, nodes % step != 0, 0.9), "linear") for step in (5, 3)
         ]
         several[1].setting = replace(several[1].setting, numbers={"freedom": 2.0})
         for kept, told in ((several[:1], False), (several[1:], True), (several, True)):
@@ -206,7 +192,7 @@ class TestWhyTheRowOfWhatWasKeptHasAnotherScore:
 
 def test_the_score_of_what_was_kept_has_an_interval_everywhere():
     problem = tiny_problem()
-    found = record(problem, sure(problem, problem.y >= 0, 0.9))
+    found = record(problem, says(problem, problem.y >= 0, 0.9))
     assert found.interval == score_interval(
         problem, problem.masks.test, np.eye(2)[problem.y[problem.masks.test]]
     )
@@ -223,7 +209,7 @@ def test_the_score_of_what_was_kept_has_an_interval_everywhere():
 def test_groups_and_few_positive_nodes_are_told():
     y = np.array([0] * 160 + [1] * 40)
     problem = tiny_problem(y=y, metric="average_precision", groups=np.arange(200) // 4)
-    found = record(problem, sure(problem, np.arange(200) % 9 != 0, 0.9))
+    found = record(problem, says(problem, np.arange(200) % 9 != 0, 0.9))
     test = problem.masks.test
     assert found.test_groups == len(np.unique(problem.groups[test]))
     assert f"40 test nodes in {found.test_groups} groups, 8 of them positive" in found.verdict()

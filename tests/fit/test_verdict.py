@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import toy_kind
 from memohop.fit._candidate import Candidate, Fit, Search, Setting
 from memohop.fit._ensemble import Chosen
 from memohop.fit._problem import Inputs
@@ -17,55 +18,35 @@ from memohop.fit.candidates._network import NetworkFamily
 from memohop.training import Enough
 from memohop.training.metrics import METRICS, Interval
 from tiny_problem import tiny_problem
-
-
-@dataclass(frozen=True)
-class Kind:
-    id: str
-    sees_graph: bool
-    has_memory: bool = False
-
-
-def outputs(right, y):
-    said = np.where(right, y, 1 - y)
-    return np.stack([1 - said, said], axis=1).astype(np.float32)
+from toy_kind import Toy, says
 
 
 def candidate(problem, name, val, right):
     """A candidate with a validation score, and right on some of the test nodes."""
-    said = outputs(right, problem.y[problem.masks.test])
-    found = Candidate(Setting(name, {}, {}))
-    for split in range(problem.splits):
-        found.fits[split] = Fit(said, said)
-        found.scores[split] = val
-    return found
+    everywhere = np.zeros(problem.nodes, dtype=bool)
+    everywhere[problem.masks.test] = right
+    tried = toy_kind.candidate(problem, says(problem, everywhere, 1.0), name)
+    tried.scores = dict.fromkeys(tried.scores, val)
+    return tried
 
 
 def test_each_group_is_represented_by_the_best_of_it_on_validation():
     problem = tiny_problem()
     kinds = {
-        kind.id: kind
-        for kind in (
-            Kind("columns", sees_graph=False),
-            Kind("poor columns", sees_graph=False),
-            Kind("graph", sees_graph=True),
-            Kind("memory", sees_graph=True, has_memory=True),
-        )
+        "columns": Toy("columns", 0.5, sees_graph=False),
+        "poor columns": Toy("poor columns", 0.5, sees_graph=False),
+        "graph": Toy("graph", 0.5),
+        "memory": Toy("memory", 0.5, has_memory=True),
     }
     nodes = np.arange(12)
-    found = Search(
-        [
-            candidate(problem, "poor columns", 0.5, nodes >= 0),
-            candidate(problem, "columns", 0.6, nodes < 6),
-            candidate(problem, "graph", 0.8, nodes < 9),
-            candidate(problem, "memory", 0.7, nodes < 11),
-            candidate(problem, "memory", 0.4, nodes < 1),
-        ],
-        [0, 1],
-        "trials",
-        1.0,
-    )
-    graph, memory = answers(problem, kinds, found)
+    tried = [
+        candidate(problem, "poor columns", 0.5, nodes >= 0),
+        candidate(problem, "columns", 0.6, nodes < 6),
+        candidate(problem, "graph", 0.8, nodes < 9),
+        candidate(problem, "memory", 0.7, nodes < 11),
+        candidate(problem, "memory", 0.4, nodes < 1),
+    ]
+    graph, memory = answers(problem, kinds, Search(tried, [0, 1]))
     assert (graph.question, graph.better, graph.than) == ("graph", "graph", "columns")
     assert graph.gain.mean == pytest.approx(3 / 12)
     assert (memory.question, memory.better, memory.than) == ("memory", "memory", "graph")
@@ -75,32 +56,30 @@ def test_each_group_is_represented_by_the_best_of_it_on_validation():
 @pytest.mark.parametrize("stopped", ["graph", "columns"])
 def test_that_the_one_behind_had_too_little_time_is_told(stopped):
     problem, nodes = tiny_problem(), np.arange(12)
-    kinds = {name: Kind(name, sees_graph=name == "graph") for name in ("graph", "columns")}
+    kinds = {name: Toy(name, 0.5, sees_graph=name == "graph") for name in ("graph", "columns")}
     tried = [
         candidate(problem, "graph", 0.8, nodes < 9),
         candidate(problem, "columns", 0.6, nodes < 6),
     ]
     next(one for one in tried if one.setting.family == stopped).unfinished = frozenset([1])
-    (found,) = answers(problem, kinds, Search(tried, [0, 1], "time", 1.0))
+    (found,) = answers(problem, kinds, Search(tried, [0, 1]))
     assert found.behind == "columns"
     assert found.short_of_time is (stopped == "columns")
-    (on_other_splits,) = answers(problem, kinds, Search(tried, [0], "time", 1.0))
+    (on_other_splits,) = answers(problem, kinds, Search(tried, [0]))
     assert not on_other_splits.short_of_time
 
 
 def test_a_question_without_models_has_no_answer():
     problem = tiny_problem()
     one = candidate(problem, "graph", 0.8, np.ones(12, dtype=bool))
-    found = Search([one], [0, 1], "trials", 1.0)
-    assert answers(problem, {"graph": Kind("graph", sees_graph=True)}, found) == []
+    found = Search([one], [0, 1])
+    assert answers(problem, {"graph": Toy("graph", 0.5)}, found) == []
 
 
 def test_what_is_said_of_test_nodes_is_the_mean_over_splits():
-    one = Candidate(Setting("a", {}, {}))
-    for split, value in enumerate((0.2, 0.6)):
-        said = np.full((3, 2), value, dtype=np.float32)
-        one.fits[split] = Fit(said, said)
-    assert np.allclose(on_test_nodes(one), 0.4)
+    said = [np.full((3, 2), value, dtype=np.float32) for value in (0.2, 0.6)]
+    fits = {split: Fit(each, each) for split, each in enumerate(said)}
+    assert np.allclose(on_test_nodes(Candidate(Setting("a", {}, {}), fits)), 0.4)
 
 
 ROWS = {"labels": "memory", "address": "rows", "hidden_channels": 4}
