@@ -87,8 +87,8 @@ def test_what_workers_send_is_what_they_have_fitted(kind):
     problem = tiny_problem()
     first = kind.first(problem)[:1]
     jobs = [FitJob("a", first, [1, 0], 9.0), FitJob("a", first, [], 9.0)]
-    with executing(Workers(Pool(), 2), problem, {"a": kind}, lambda: None) as execute:
-        (_, (fits, seconds)), (_, lost) = execute(iter(jobs))
+    with executing(Workers(Pool(), 2), problem, {"a": kind}) as execute:
+        (_, (fits, seconds)), (_, lost) = execute(lambda: None, iter(jobs))
     assert lost == Lost("gone")
     assert seconds > 0
     (expected,) = kind.fit(problem, first, [0, 1])

@@ -224,26 +224,6 @@ class Search:
         whole = [tried for tried in self.candidates if splits and splits <= {*tried.fits}]
         return sorted(whole, key=lambda tried: -tried.mean(self.splits))
 
-    def lacking_for_verdict(
-        self, families: Mapping[str, Family]
-    ) -> list[tuple[Candidate, list[int]]]:
-        """What the verdict needs and a search may leave out: candidates, and splits they lack.
-
-        The columns alone, and memory, are each compared with others on splits that both have. Where
-        no candidate of theirs has them all, it is the one that lacks the fewest, unless it failed
-        on one.
-        """
-        kinds = [(families[tried.setting.family], tried) for tried in self.ranked if tried.scores]
-        memory = [tried for kind, tried in kinds if kind.has_memory]
-        columns = [tried for kind, tried in kinds if not kind.sees_graph]
-        needed = []
-        for group in (memory, columns):
-            lacking = [(tried, sorted({*self.splits} - tried.scores.keys())) for tried in group]
-            if all(lacks for _, lacks in lacking):
-                hopeful = [pair for pair in lacking if pair[0].unfinished.isdisjoint(pair[1])]
-                needed += sorted(hopeful, key=lambda pair: len(pair[1]))[:1]
-        return needed
-
     def update(self, group: Sequence[Candidate]) -> None:
         """Rank all candidates anew, some with new results, and forget what fills the RAM.
 

@@ -18,8 +18,9 @@ Only if classes count alike whatever their size, the score decides, which the lo
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import cycle, islice
 from typing import Any
 
@@ -148,7 +149,11 @@ class Chosen:
         return np.mean([self._said(split, "test") for split in splits], axis=0)
 
     def _said(self, split: int, part: str) -> Outputs:
-        weighted = [w * getattr(tried.fits[split], part) for tried, w in self.weights.items()]
+        return self.mean(getattr(tried.fits[split], part) for tried in self.weights)
+
+    def mean(self, outputs: Iterable[Outputs]) -> Outputs:
+        """The kept model's outputs, from those of the candidates."""
+        weighted = map(np.multiply, self.weights.values(), outputs)
         return self.calibration.of(np.asarray(sum(weighted)))
 
 
@@ -230,13 +235,9 @@ def fit_to_all(
     ending, end = problem.for_the_end(), clock.monotonic() + FITTING * seconds
     order = sorted(chosen.weights, key=lambda tried: -chosen.weights[tried])
     models = {tried: tried.models for tried in order}
-    doing, turns = "", cycle(range(ending.splits))
-
-    def look() -> None:
-        progress(1.0, f"{doing}, every label")
-
+    turns = cycle(range(ending.splits))
     try:
-        with interrupts_raised(), executing(workers, ending, families, look) as execute:
+        with interrupts_raised(), executing(workers, ending, families) as execute:
             for place, tried in enumerate(order):
                 doing, left = tried.setting.family, end - clock.monotonic()
                 needed = sum(later.seconds for later in order[place:])
@@ -249,7 +250,7 @@ def fit_to_all(
                     for first in range(0, count, each)
                 )
                 again = Candidate(tried.setting)
-                for _, answer in execute(jobs):
+                for _, answer in execute(partial(progress, 1.0, f"{doing}, every label"), jobs):
                     if not isinstance(answer, Lost):
                         again.fits |= answer[0][0]
                 again.fits = dict(sorted(again.fits.items()))

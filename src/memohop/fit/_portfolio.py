@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean
 
 import numpy as np
@@ -98,9 +99,9 @@ def search(
         with (
             suppress(Enough),
             interrupts_raised(),
-            executing(workers, problem, running.families, look) as execute,
+            executing(workers, problem, running.families) as execute,
         ):
-            drive(running, execute, in_order=None if trials is None else at_once)
+            drive(running, partial(execute, look), in_order=None if trials is None else at_once)
     except KeyboardInterrupt:
         if running.best_score == -math.inf:
             raise
@@ -217,11 +218,8 @@ class Portfolio:
             seconds = max(least, left * min(1, self.at_once / (len(openers) + 1)))
             is_first = not self.search.candidates and not self.out
             if is_first or (self.left() > 0 and (seconds > 0 or not self.count(setting.family))):
-                return self._job(
-                    [Candidate(setting)],
-                    self.search.splits[:1],
-                    seconds if seconds > 0 else _LITTLE * self.left(),
-                )
+                seconds = seconds if seconds > 0 else _LITTLE * self.left()
+                return self._job([Candidate(setting)], self.search.splits[:1], seconds)
             self.waiting[setting.family].append(setting)
         return None
 
@@ -269,11 +267,8 @@ class Portfolio:
         be; but if they lead, only if there was no time for them as leaders.
         """
         ranked, left, all_splits = self.search.ranked, self.left(), self.search.splits
-        leaders, hopeful, little = ranked[:_LEADERS], self.search.hopeful(), _LITTLE * left
-        needed = [
-            (tried, splits[: max(1, _affordable(little, tried.seconds))], little)
-            for tried, splits in self.search.lacking_for_verdict(self.families)
-        ]
+        leaders, hopeful = ranked[:_LEADERS], self.search.hopeful()
+        needed = self._needed(_LITTLE * left)
         yield from [lack for lack in needed if lack[0] not in leaders]
         best = dict.fromkeys([*leaders, *best_of_kinds(ranked).values()])
         for place, tried in enumerate(best, start=1):
@@ -288,6 +283,26 @@ class Portfolio:
             if tried.failures < _TRIES and (count >= len(splits) or tried in leaders):
                 yield tried, splits[:count], seconds
         yield from [lack for lack in needed if lack[0] in leaders]
+
+    def _needed(self, seconds: float) -> list[tuple[Candidate, list[int], float]]:
+        """What the verdict needs: candidates, and those of the splits they lack there is time for.
+
+        The columns alone, and memory, are each compared with others on splits that both have. Where
+        no candidate of theirs has them all, it is the one that lacks the fewest, unless it failed
+        on one.
+        """
+        ranked = [tried for tried in self.search.ranked if tried.scores]
+        memory = [tried for tried in ranked if self.families[tried.setting.family].has_memory]
+        columns = [tried for tried in ranked if not self.families[tried.setting.family].sees_graph]
+        lacks = {t: [s for s in self.search.splits if s not in t.scores] for t in ranked}
+        needed = []
+        for group in (memory, columns):
+            hopeful = [tried for tried in group if tried.unfinished.isdisjoint(lacks[tried])]
+            if hopeful and all(lacks[tried] for tried in group):
+                best = min(hopeful, key=lambda tried: len(lacks[tried]))
+                count = max(1, _affordable(seconds, best.seconds))
+                needed.append((best, lacks[best][:count], seconds))
+        return needed
 
     def _variations(self) -> FitJob | None:
         """The next of the first settings of a kind, or variations of its best.
@@ -306,12 +321,11 @@ class Portfolio:
             least = family.cost(self.problem, setting).seconds * len(splits)
             if least < math.inf and least <= _LITTLE * left:
                 return self._job([Candidate(setting)], splits, _QUARTER * left)
-        count = max(1, int(min(_GROUP, left / max(best.seconds * len(splits), 1e-9))))
+        count = min(_GROUP, max(1, _affordable(left, best.seconds * len(splits))))
         if self.trials is not None:
             count = min(count, self.trials - self.count(name))
         settings = variations(family, self.problem, best.setting, count, self.generator)
-        group = [Candidate(setting) for setting in settings]
-        return self._job(group, splits, _QUARTER * left)
+        return self._job([*map(Candidate, settings)], splits, _QUARTER * left)
 
     def _choose_family(self) -> str | None:
         """A kind of model to vary, better and quicker ones more often; None if none can be.

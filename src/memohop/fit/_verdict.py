@@ -192,10 +192,6 @@ def measure_later(
     if problem.arcs.shape[1] > _ARCS or any(fit.part is None for fit in fits):
         return None
 
-    def mean(outputs: Sequence[Outputs]) -> Outputs:
-        total = sum(map(np.multiply, chosen.weights.values(), outputs))
-        return chosen.calibration.of(np.asarray(total))
-
     def cost(hidden: Inputs, *, labels: bool) -> Interval | None:
         said = []
         for fit in fits:
@@ -203,7 +199,7 @@ def measure_later(
             assert fit.part is not None
             loses = fit.part.has_rows or (labels and fit.part.takes_labels)
             said.append(fit.part.outputs(hidden, test) if loses else fit.test)
-        now, then = mean([fit.test for fit in fits]), mean(said)
+        now, then = chosen.mean(fit.test for fit in fits), chosen.mean(said)
         if np.array_equal(now, then):
             return None
         return paired_interval(problem, problem.masks.test, then, now)

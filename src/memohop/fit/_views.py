@@ -84,15 +84,15 @@ class View:
     @classmethod
     def fit(cls, inputs: Inputs, sees: Sees, classes: int, means: Means = "all") -> View:
         """Make the view of a graph."""
-        x, apart = inputs.x, True
+        x, (nodes, width), apart = inputs.x, inputs.x.shape, True
         components: NDArray[np.float32] | None = None
         if means == "numbers":
-            components, apart = _alone(rarely_zero(x), x.shape[1]), False
-        elif sees != "columns" and x.shape[1] > _WIDE:
+            components, apart = _alone(rarely_zero(x), width), False
+        elif sees != "columns" and width > _WIDE:
             degrees = inputs.neighbourhood.both.sum(axis=1)
             components = _components(x)
             apart = sparse.issparse(x) and float(degrees @ np.diff(x.indptr)) < _ENTRIES
-        return cls("columns", classes, inputs.nodes, components, apart).seeing(sees, inputs)
+        return cls("columns", classes, nodes, components, apart).seeing(sees, inputs)
 
     def seeing(self, sees: Sees, inputs: Inputs) -> View:
         """The view of the same graph with other features, for what both have alike."""

@@ -12,6 +12,7 @@ import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -30,8 +31,8 @@ from memohop.jobs.train import fits_each, whole_bytes
 from memohop.ram import in_units, release_freed_ram
 from memohop.training import Enough
 
-Execute = Callable[[Iterator["FitJob"]], Iterable[tuple["FitJob", tuple[Fits, float] | Lost]]]
-"""Does jobs: their results, and the seconds that each took."""
+Execute = Callable[[Look, Iterator["FitJob"]], Iterable[tuple["FitJob", tuple[Fits, float] | Lost]]]
+"""Does jobs, looking now and then: their results, and the seconds that each took."""
 
 _LATE = 2.0  # seconds over its time after which what a worker does is given up
 _APART = 2.0  # seconds, at least, between two looks at the machine
@@ -54,7 +55,7 @@ class _Fitter:
     problem: Problem
     families: Mapping[str, Family]
 
-    def fit(self, job: FitJob, look: Look) -> tuple[Fits, float]:
+    def fit(self, look: Look, job: FitJob) -> tuple[Fits, float]:
         """The results of a job, and the seconds that it took."""
         begin = clock.monotonic()
 
@@ -69,7 +70,7 @@ class _Fitter:
         return fits, clock.monotonic() - begin
 
     def __call__(self, job: FitJob) -> bytes:
-        fits, seconds = self.fit(job, lambda: None)
+        fits, seconds = self.fit(lambda: None, job)
         if isinstance(self.families[job.family], ViewFamily):
             fits = _with_view(fits, None)
         return pickle.dumps((fits, seconds))  # as arrays that Ray passes on cannot be written to
@@ -95,15 +96,12 @@ def _with_view(fits: Fits, view: Any) -> Fits:
 
 @contextmanager
 def executing(
-    workers: Workers | None,
-    problem: Problem,
-    families: Mapping[str, Family],
-    look: Look,
+    workers: Workers | None, problem: Problem, families: Mapping[str, Family]
 ) -> Iterator[Execute]:
-    """Who does jobs: workers, or without them this process; ``look`` is called now and then."""
+    """Who does jobs: workers, or without them this process."""
     fitter = _Fitter(problem, families)
     if workers is None:
-        yield lambda jobs: here(lambda job: fitter.fit(job, look), jobs)
+        yield lambda look, jobs: here(partial(fitter.fit, look), jobs)
         return
     for family in families.values():  # so that the copies have the views
         if isinstance(family, ViewFamily):
@@ -113,7 +111,7 @@ def executing(
     def seconds(job: FitJob) -> float:
         return job.seconds + _LATE
 
-    def execute(jobs: Iterator[FitJob]) -> Iterator[tuple[FitJob, Any]]:
+    def execute(look: Look, jobs: Iterator[FitJob]) -> Iterator[tuple[FitJob, Any]]:
         for job, answer in workers.pool(fitter, jobs, seconds=seconds, look=look):
             lost = isinstance(answer, Lost)
             yield job, answer if lost else fitter.received(job, answer)
