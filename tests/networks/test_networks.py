@@ -1,10 +1,12 @@
-"""The networks of the paper's table against their equations, and the registry."""
+"""The networks of the paper's table against their equations, plug-ins, and the registry."""
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 from memohop import UsageError, build, models
+from memohop.networks.base import GCN
+from memohop.networks.memory import MemoryNetwork
 from memohop.nn import epoch_key, randomness
 from six_nodes import ARCS, CLASSES, FEATURES, NODES, features, logits_of, made
 
@@ -16,6 +18,8 @@ def test_the_registry_lists_the_rows_of_the_table_first():
     others = {"mixhop", "h2gcn", "gprgnn", "fagcn", "geom-gcn"}
     assert models()[:9] == ["mlp", "gcn", "gat", *plug_ins]
     assert set(models()[9:14]) == others
+    for name in ("gcn", "gat", "sage", "gin", "gatv2", "dir-gcn", "gcnii"):
+        assert {name, f"{name}+jk", f"{name}+de", f"{name}+mmp"} <= set(models())
 
 
 @pytest.mark.parametrize("options", [{}, {"relu": False, "bias": False}])
@@ -147,3 +151,37 @@ def test_bad_requests_are_refused(arguments, words):
     name, options = arguments
     with pytest.raises(UsageError, match=words):
         build(name, FEATURES, CLASSES, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "policies"),
+    [
+        ("gcn", ("undirected", "add", "symmetric")),
+        ("gcn+mmp", ("undirected", "remove", "row")),
+        ("sage+jk", ("undirected", "remove", "row")),
+        ("gin", ("undirected", "remove", "none")),
+        ("gin+mmp", ("undirected", "remove", "none")),
+        ("gatv2+de", ("undirected", "add", "symmetric")),
+        ("dir-gcn", ("out", "remove", "symmetric")),
+        ("dir-gcn+mmp", ("out", "remove", "symmetric")),
+        ("gcnii+mmp", ("undirected", "remove", "row")),
+        ("sage-res", ("undirected", "add", "row")),
+    ],
+)
+def test_each_sees_the_graph_that_its_convolution_needs(name, policies):
+    graph = build(name, FEATURES, CLASSES).prepare(ARCS, NODES)
+    assert (graph.direction, graph.self_loops, graph.norm) == policies
+
+
+def test_a_policy_that_does_not_exist_is_refused_by_the_class_too():
+    with pytest.raises(UsageError, match="MemoryNetwork has no option 'loops'; of the graph"):
+        MemoryNetwork(FEATURES, CLASSES, backbone=GCN, loops="add")
+
+
+def test_the_share_of_out_neighbours_is_an_option():
+    network = build("dir-gcn+mmp", FEATURES, CLASSES, alpha=1.0).eval()
+    x = torch.rand(NODES, FEATURES)
+    found = network(x, network.prepare(ARCS, NODES)).logits
+    x[3] += 1  # 3 points to 1, and nobody to 3
+    changed = (network(x, network.prepare(ARCS, NODES)).logits - found).abs().sum(1) > 1e-6
+    assert changed.tolist() == [False, False, False, True, False, False]

@@ -17,10 +17,12 @@ from memohop.nn import (
     randomness,
 )
 from memohop.nn._randomness import next_draw
+from six_nodes import copy
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])
+UNDIRECTED = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1)
 NODES = 5
 
 
@@ -30,23 +32,18 @@ def graph(**policies):
 
 def test_graph_convolution_equals_pyg():
     conv, pyg = GraphConv(3, 4), GCNConv(3, 4)
-    with torch.no_grad():
-        pyg.lin.weight.copy_(conv.linear.weight)
-        pyg.bias.copy_(conv.bias.normal_())
-    undirected = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1)
+    nn.init.normal_(conv.bias)
+    copy((pyg.lin.weight, conv.linear.weight), (pyg.bias, conv.bias))
     hidden = torch.randn(NODES, 3)
-    torch.testing.assert_close(
-        conv(hidden, graph(direction="undirected", norm="symmetric")), pyg(hidden, undirected)
-    )
+    found = conv(hidden, graph(direction="undirected", norm="symmetric"))
+    torch.testing.assert_close(found, pyg(hidden, UNDIRECTED))
 
 
 def test_sage_equals_pyg():
     conv, pyg = SageConv(3, 4), SAGEConv(3, 4)
-    with torch.no_grad():
-        own, neighbours = conv.linear.weight.chunk(2)
-        pyg.lin_r.weight.copy_(own)
-        pyg.lin_l.weight.copy_(neighbours)
-        pyg.lin_l.bias.copy_(conv.bias.normal_())
+    nn.init.normal_(conv.bias)
+    own, neighbours = conv.linear.weight.chunk(2)
+    copy((pyg.lin_r.weight, own), (pyg.lin_l.weight, neighbours), (pyg.lin_l.bias, conv.bias))
     hidden = torch.randn(NODES, 3)
     found = conv(hidden, graph(self_loops="remove", norm="row"))
     torch.testing.assert_close(found, pyg(hidden, ARCS))
@@ -55,12 +52,10 @@ def test_sage_equals_pyg():
 def test_isomorphism_layer_equals_pyg():
     conv, maps = IsomorphismConv(3, 4), (nn.Linear(3, 3), nn.Linear(3, 4))
     pyg = GINConv(nn.Sequential(maps[0], nn.ReLU(), maps[1]), train_eps=True)
-    with torch.no_grad():
-        maps[0].weight.copy_(conv.linear.weight)
-        maps[0].bias.copy_(conv.inner_bias.normal_())
-        maps[1].weight.copy_(conv.second.weight)
-        maps[1].bias.copy_(conv.bias.normal_())
-        pyg.eps.copy_(conv.epsilon.fill_(0.3))
+    for vector in (conv.inner_bias, conv.bias, conv.epsilon):
+        nn.init.normal_(vector)
+    copy((maps[0].weight, conv.linear.weight), (maps[0].bias, conv.inner_bias))
+    copy((maps[1].weight, conv.second.weight), (maps[1].bias, conv.bias), (pyg.eps, conv.epsilon))
     hidden = torch.randn(NODES, 3)
     found = conv(hidden, graph(self_loops="remove", norm="none"))
     torch.testing.assert_close(found, pyg(hidden, ARCS))
@@ -70,14 +65,12 @@ def test_isomorphism_layer_equals_pyg():
 def test_directed_layer_equals_pyg_with_means(alpha):
     conv = DirectedConv(3, 4, alpha=alpha)
     pyg = DirGNNConv(SAGEConv(3, 4, root_weight=False, bias=False), alpha, root_weight=False)
-    with torch.no_grad():
-        out, into = conv.linear.weight.chunk(2)
-        pyg.conv_out.lin_l.weight.copy_(out)
-        pyg.conv_in.lin_l.weight.copy_(into)
-        bias = conv.bias.normal_()
+    nn.init.normal_(conv.bias)
+    out, into = conv.linear.weight.chunk(2)
+    copy((pyg.conv_out.lin_l.weight, out), (pyg.conv_in.lin_l.weight, into))
     hidden = torch.randn(NODES, 3)
     found = conv(hidden, graph(direction="out", self_loops="remove", norm="row"))
-    torch.testing.assert_close(found, pyg(hidden, ARCS) + bias)
+    torch.testing.assert_close(found, pyg(hidden, ARCS) + conv.bias)
 
 
 def test_directed_layer_equals_its_equation():
@@ -96,14 +89,12 @@ def test_directed_layer_equals_its_equation():
 def test_initial_residual_layer_equals_pyg(shared):
     conv = InitialResidualConv(4, 4, place=3, alpha=0.2, theta=1.5, shared_weights=shared)
     pyg = GCN2Conv(4, alpha=0.2, theta=1.5, layer=3, shared_weights=shared)
-    with torch.no_grad():
-        pyg.weight1.copy_(conv.linear.weight.t())
-        if not shared:
-            pyg.weight2.copy_(conv.of_initial.weight.t())
-    hidden, initial = torch.randn(NODES, 4), torch.randn(NODES, 4)
-    undirected = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1)
+    copy((pyg.weight1, conv.linear.weight.t()))
+    if not shared:
+        copy((pyg.weight2, conv.of_initial.weight.t()))
+    hidden, initial = torch.randn(2, NODES, 4)
     found = conv(hidden, graph(direction="undirected", norm="symmetric"), initial)
-    torch.testing.assert_close(found, pyg(hidden, initial, undirected))
+    torch.testing.assert_close(found, pyg(hidden, initial, UNDIRECTED))
 
 
 @pytest.mark.parametrize("layer", [SageConv, IsomorphismConv, DirectedConv])

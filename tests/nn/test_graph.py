@@ -110,28 +110,19 @@ def test_a_graph_without_arcs_and_one_without_nodes():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arcs", "policies", "words"),
     [
-        ({"direction": "up"}, "direction must be one of out, in, both, undirected, not 'up'"),
-        ({"direction": "out", "norm": "l2"}, "norm must be one of"),
-        ({"direction": "out", "self_loops": "yes"}, "self_loops must be one of"),
+        ([[0], [1]], {"direction": "up"}, "direction must be one of out, in, both, undirected"),
+        ([[0], [1]], {"direction": "out", "norm": "l2"}, "norm must be one of"),
+        ([[0], [1]], {"direction": "out", "self_loops": "yes"}, "self_loops must be one of"),
+        ([[0, 1], [1, 7]], {"direction": "out"}, r"edge_index\[:, 1\] is the arc 1 -> 7.*0 to 2"),
+        ([[0.0], [1.0]], {"direction": "out"}, "int64 tensor of shape"),
+        ([[0], [1]], {}, "direction"),  # which has no default
     ],
 )
-def test_unknown_policies_are_refused(arguments, words):
-    with pytest.raises(UsageError, match=words):
-        Graph(torch.tensor([[0], [1]]), 2, **arguments)
-
-
-def test_arcs_outside_the_graph_are_named():
-    with pytest.raises(UsageError, match=r"edge_index\[:, 1\] is the arc 1 -> 7.*0 to 2"):
-        Graph(torch.tensor([[0, 1], [1, 7]]), 3, direction="out")
-    with pytest.raises(UsageError, match="int64 tensor of shape"):
-        Graph(torch.tensor([[0.0], [1.0]]), 3, direction="out")
-
-
-def test_there_is_no_default_direction():
-    with pytest.raises(TypeError, match="direction"):
-        Graph(torch.tensor([[0], [1]]), 2)
+def test_what_cannot_be_is_refused(arcs, policies, words):
+    with pytest.raises((UsageError, TypeError), match=words):
+        Graph(torch.tensor(arcs), 3, **policies)
 
 
 @pytest.mark.parametrize("norm", NORMS)

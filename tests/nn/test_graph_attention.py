@@ -11,6 +11,7 @@ from memohop.nn._ops import attention
 from memohop.nn._ops.attention import attend, attend_dynamically
 from memohop.nn._ops.pattern import Pattern
 from numerics import generator
+from six_nodes import copy
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -26,19 +27,15 @@ def graph():
 @pytest.mark.parametrize("layer", [GraphAttention, DynamicGraphAttention])
 def test_the_layer_equals_pyg(layer, concat):
     conv = layer(3, 6, heads=2, concat=concat, bias=layer is GraphAttention)
-    with torch.no_grad():
-        if layer is GraphAttention:
-            pyg = GATConv(3, conv.width, heads=2, concat=concat)
-            pyg.lin.weight.copy_(conv.linear.weight)
-            pyg.att_src.copy_(conv.send[None])
-            pyg.att_dst.copy_(conv.receive[None])
-            pyg.bias.copy_(conv.bias.normal_())
-        else:
-            pyg = GATv2Conv(3, conv.width, heads=2, concat=concat, bias=False)
-            receive, send = conv.linear.weight.chunk(2)
-            pyg.lin_r.weight.copy_(receive)
-            pyg.lin_l.weight.copy_(send)
-            pyg.att.copy_(conv.score[None])
+    if layer is GraphAttention:
+        torch.nn.init.normal_(conv.bias)
+        pyg = GATConv(3, conv.width, heads=2, concat=concat)
+        copy((pyg.lin.weight, conv.linear.weight), (pyg.bias, conv.bias))
+        copy((pyg.att_src, conv.send[None]), (pyg.att_dst, conv.receive[None]))
+    else:
+        pyg = GATv2Conv(3, conv.width, heads=2, concat=concat, bias=False)
+        receive, send = conv.linear.weight.chunk(2)
+        copy((pyg.lin_r.weight, receive), (pyg.lin_l.weight, send), (pyg.att, conv.score[None]))
     hidden = torch.randn(NODES, 3)
     torch.testing.assert_close(conv(hidden, graph()), pyg(hidden, ARCS))
 

@@ -17,6 +17,7 @@ from torch_geometric.nn import (
 )
 
 from memohop import MMP, Graph, MemoryGate, UsageError
+from six_nodes import copy
 
 NODES, WIDTH = 5, 4
 ARCS = torch.tensor([[0, 1, 1, 2, 0], [1, 0, 2, 0, 2]])  # nodes 3 and 4 are isolated
@@ -105,11 +106,9 @@ def test_ordinary_message_passing_is_the_degenerate_case():
 def test_the_recurrent_gate_equals_a_recurrent_cell():
     gate = MemoryGate(WIDTH, kind="gru", per="channel")
     cell = nn.GRUCell(WIDTH, WIDTH)
-    with torch.no_grad():
-        cell.weight_ih.copy_(gate.from_message.weight)
-        cell.weight_hh.copy_(gate.from_hidden.weight)
-        cell.bias_ih.copy_(gate.from_message.bias)
-        cell.bias_hh.copy_(gate.from_hidden.bias)
+    from_message, from_hidden = gate.from_message, gate.from_hidden
+    copy((cell.weight_ih, from_message.weight), (cell.bias_ih, from_message.bias))
+    copy((cell.weight_hh, from_hidden.weight), (cell.bias_hh, from_hidden.bias))
     hidden, message = torch.randn(NODES, WIDTH), torch.randn(NODES, WIDTH)
     expected = gate.out(cell(message, hidden)).sigmoid()
     torch.testing.assert_close(torch.cat(gate(hidden, message), dim=-1), expected)
