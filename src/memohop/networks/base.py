@@ -150,7 +150,7 @@ class GraphModel(NodeModel):
 
 
 class LayeredModel(GraphModel):
-    """A model of ``depth`` layers or rounds, ``width`` wide, with two rates of dropout."""
+    """A model of layers or rounds of one width, with dropout on them and on the features."""
 
     def __init__(
         self,
