@@ -24,19 +24,19 @@ def older():
     return MMPClassifier(trials=1, splits=2, epochs=1).fit(data, split=0)
 
 
-@pytest.fixture(scope="module")
-def newer(older):
-    """The same graph, other weights."""
-    return weaker(older)
-
-
 def weaker(classifier):
+    """The same graph, other weights."""
     found = copy.deepcopy(classifier)
     for component in found.model_.components:
         for network in component.models:
             for value in network.state.values():
                 value.mul_(0.5)
     return found
+
+
+@pytest.fixture(scope="module")
+def newer(older):
+    return weaker(older)
 
 
 @pytest.fixture
