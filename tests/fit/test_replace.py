@@ -14,7 +14,8 @@ from memohop import DataError, MMPClassifier, UsageError
 from memohop.cli import main
 from memohop.fit import _keep as keep
 
-LIKE_OURS = ("weights-0123456789abcdef.safetensors", ".model.json.99.part", ".README.md.99.part")
+NOT_OURS = ("weights-0123456789abcdef.safetensors", ".model.json.99.part", ".README.md.99.part")
+OTHERS = ("{}", "[]", "", '{"sha256": {}}', '{"format": 5, "memohop": "1.0", "sha256": "0"}')
 PLAIN = ["README.md", "graph.safetensors", "model.json", "weights.safetensors"]
 
 
@@ -53,44 +54,30 @@ def plain(folder):
     return sorted(re.sub("-[0-9a-f]{16}", "", file.name) for file in folder.iterdir())
 
 
-def test_only_the_four_files_of_the_newer_model_are_left(model, older, newer):
-    assert plain(model) == PLAIN
+def test_only_the_newer_model_is_left_and_what_someone_put_beside_it(model, older, newer):
     newer.save(model)
     assert plain(model) == PLAIN
-    assert (MMPClassifier.load(model).predict_proba() == newer.predict_proba()).all()
-    assert (older.predict_proba() != newer.predict_proba()).any()
-
-
-def test_what_someone_put_beside_a_model_stays(model, newer):
-    (model / "notes.txt").write_text("years of work")
     (model / "data").mkdir()
-    for name in LIKE_OURS:
-        (model / name).write_text("not ours")
-    newer.save(model)
-    assert (MMPClassifier.load(model).predict_proba() == newer.predict_proba()).all()
-    assert (model / "notes.txt").read_text() == "years of work"
+    for name in (*NOT_OURS, "notes.txt"):
+        (model / name).write_text("years of work")
+    older.save(model)
+    assert (MMPClassifier.load(model).predict_proba() == older.predict_proba()).all()
+    assert (older.predict_proba() != newer.predict_proba()).any()
     assert (model / "data").is_dir()
-    assert [(model / name).read_text() for name in LIKE_OURS] == ["not ours"] * len(LIKE_OURS)
+    for name in (*NOT_OURS, "notes.txt"):
+        assert (model / name).read_text() == "years of work"
 
 
-@pytest.mark.parametrize("name", ["README.md", "model.json"])
-def test_a_file_that_is_not_as_we_wrote_it_is_not_replaced(model, newer, name):
-    with (model / name).open("a") as file:
-        file.write("\nMy own remarks.\n")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("README.md", "# My own remarks"), *(("model.json", text) for text in OTHERS)],
+)
+def test_a_file_that_is_not_as_we_wrote_it_is_not_replaced(model, newer, name, text):
+    (model / name).write_text(text)
     before = contents(model)
     with pytest.raises(UsageError, match=rf"{name} would be replaced.*move it away"):
         newer.save(model)
     assert contents(model) == before
-
-
-@pytest.mark.parametrize("text", ["{}", "[]", "", '{"sha256": {}}'])
-def test_a_folder_with_the_model_json_of_another_program(newer, tmp_path, text):
-    (tmp_path / "model.json").write_text(text)
-    (tmp_path / "thesis.txt").write_text("years of work")
-    before = contents(tmp_path)
-    with pytest.raises(UsageError, match=r"model\.json would be replaced"):
-        newer.save(tmp_path)
-    assert contents(tmp_path) == before
 
 
 def test_a_folder_without_a_model_is_refused_unless_it_is_empty(newer, tmp_path):
