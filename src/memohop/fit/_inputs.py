@@ -288,7 +288,7 @@ def _of_data(data: Data, wants_labels: bool) -> Given:
                 "one whole number for each node, its class, negative where it is not known; or "
                 "one number to predict, NaN where it is not known"
             )
-        labels = labels_of(data.y.cpu().numpy(), range(int(data.y.nan_to_num().max()) + 1))
+        labels = labels_of(data.y.cpu().numpy())
     if "edge_weight" in data:
         check_weights(data.edge_weight, data.edge_index.shape[1])
         weights = data.edge_weight.to("cpu", torch.float64).numpy()
@@ -329,12 +329,12 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def labels_of(y: NDArray[Any], classes: Sequence[Any]) -> GivenLabels:
+def labels_of(y: NDArray[Any], classes: Sequence[Any] | None = None) -> GivenLabels:
     """Labels from class numbers, negative for unknown; or from numbers, NaN for unknown."""
     if y.dtype.kind == "f":
         return _labels(y)._replace(kind="numbers")
     known = y >= 0
-    return GivenLabels(known, np.array(list(classes))[y[known]])
+    return GivenLabels(known, y[known] if classes is None else np.array(list(classes))[y[known]])
 
 
 def _arcs(edges: Any) -> Tensor:

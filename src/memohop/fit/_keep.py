@@ -166,6 +166,9 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError("the report has counts that are too small")
 
 
+_ATTRIBUTES = tuple(name for name in Description.__struct_fields__ if name.endswith("_"))
+
+
 @interrupts_wait()
 def save(estimator: GraphEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator into a folder, which may hold an older model."""
@@ -182,8 +185,8 @@ def save(estimator: GraphEstimator, path: str | os.PathLike[str]) -> None:
         parameters["random_state"] = None
     attributes: dict[str, Any] = {
         name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name in Description.__struct_fields__
-        if name.endswith("_") and (value := getattr(estimator, name, UNSET)) is not UNSET
+        for name in _ATTRIBUTES
+        if (value := getattr(estimator, name, UNSET)) is not UNSET
     }
     attributes["estimator"] = type(estimator).__name__
     description = Description(parameters=parameters, **digests, **attributes, **parts)
@@ -282,9 +285,8 @@ def _make(make: type[GraphEstimator], description: Description) -> GraphEstimato
     except TypeError as error:
         raise UsageError(f"parameters: {error}") from error
     estimator._check_arguments()
-    for name in Description.__struct_fields__:
-        value = getattr(description, name)
-        if name.endswith("_") and value is not UNSET:
+    for name in _ATTRIBUTES:
+        if (value := getattr(description, name)) is not UNSET:
             kind = object if name == "feature_names_in_" else None
             value = np.array(value, dtype=kind) if isinstance(value, list) else value
             setattr(estimator, name, value)

@@ -124,12 +124,7 @@ class Inputs:
         )
 
     def passed(self, network: NodeModel, data: Data) -> Any:
-        """What a network in evaluation mode returns for the nodes.
-
-        Args:
-            network: The network.
-            data: The graph as it takes it.
-        """
+        """What a network in evaluation mode returns for the nodes of a graph, as it takes it."""
         return network(*make_inputs(data, network, torch.device("cpu")))
 
     def saved(self) -> Saved:
