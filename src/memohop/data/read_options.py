@@ -154,26 +154,23 @@ class Roles(NamedTuple):
 def find_roles(nodes: UnreadTable, edges: UnreadTable, options: ReadOptions) -> Roles:
     """The columns that the options name, or that are named as usual; each is for one thing."""
     encoder, label = options.encoder, options.label
-    taken = {find_column(nodes, "id", options.id): "id"}
-    if label is not None and encoder is not None and label not in nodes.columns:
+    if encoder is not None and label not in nodes.columns:
         label = None
-    if label is not None:
-        _take(taken, nodes, "label", label)
-    sets: dict[str, str] = {}
-    readings: dict[str, str] = {}
+    uses = [("label", label)]
     if encoder is None:
-        sets = {role: name for role in _SETS if (name := getattr(options, role)) is not None}
-        if {"split", "time_column"} <= sets.keys():
-            raise UsageError(
-                f"split={sets['split']!r} and time_column={sets['time_column']!r} each say which "
-                "nodes are for testing; give one of them"
-            )
-        for role, name in sets.items():
+        uses += [(role, getattr(options, role)) for role in _SETS]
+        uses += [(reading, name) for reading in _READINGS for name in getattr(options, reading)]
+    taken = {find_column(nodes, "id", options.id): "id"}
+    for role, name in uses:
+        if name is not None:
             _take(taken, nodes, role, name)
-        for reading in _READINGS:
-            for name in getattr(options, reading):
-                _take(taken, nodes, reading, name)
-                readings[name] = reading
+    sets = {role: name for name, role in taken.items() if role in _SETS}
+    readings = {name: role for name, role in taken.items() if role in _READINGS}
+    if {"split", "time_column"} <= sets.keys():
+        raise UsageError(
+            f"split={sets['split']!r} and time_column={sets['time_column']!r} each say which "
+            "nodes are for testing; give one of them"
+        )
     columns = [name for name in nodes.columns if taken.get(name) in (None, *_READINGS[:-1])]
     if encoder is not None:
         encoder.check_columns(columns, nodes.name)

@@ -55,10 +55,8 @@ class Flag(Column, frozen=True, tag="flag"):
         """Any flags."""
         if cells.stored == "text":
             pairs = map(set, zip(_TRUE[:-1], _FALSE[:-1], strict=True))  # 1 and 0 may be codes
-            if (
-                cells.reading is None
-                and {*_lower(cells.text.drop_null()).unique().to_pylist()} in pairs
-            ):
+            words = _lower(cells.text.drop_null()).unique().to_pylist()
+            if cells.reading is None and set(words) in pairs:
                 return cls(cells.name, cells.text.null_count > 0, verbatim=True)
         elif np.isin(cells.present, (0, 1)).all():
             return cls(cells.name, cells.present.size < cells.numbers.size, verbatim=False)
