@@ -17,9 +17,10 @@ from memohop.cli import _train as train_command
 from memohop.cli import main
 
 
-def run(*arguments, **more):
-    command = [sys.executable, "-m", "memohop", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, **more)
+def run(*arguments, program=(sys.executable, "-m", "memohop"), stdout=subprocess.PIPE):
+    return subprocess.run(
+        [*program, *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=300
+    )
 
 
 class TestProcess:
@@ -27,10 +28,7 @@ class TestProcess:
         script = Path(sys.executable).with_name("memohop")
         if not script.exists():
             pytest.skip("the package is not installed here, so that there is no script")
-        by_script = subprocess.run(
-            [script, "data", "list"], capture_output=True, text=True, timeout=300
-        )
-        by_module = run("data", "list")
+        by_script, by_module = run("data", "list", program=[script]), run("data", "list")
         assert by_script.returncode == by_module.returncode == 0
         assert by_script.stdout == by_module.stdout
         assert "chameleon-filtered" in by_module.stdout
@@ -55,8 +53,7 @@ class TestProcess:
             "import sys; from memohop.cli import main; main(['data', 'list']); main(['--help']); "
             "sys.exit('torch' in sys.modules)"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=300)
-        assert done.returncode == 0
+        assert run(code, program=[sys.executable, "-c"]).returncode == 0
 
 
 class TestHelp:
@@ -128,10 +125,7 @@ class TestEnds:
     def test_a_reader_that_has_read_enough(self):
         reading, writing = os.pipe()
         os.close(reading)
-        command = [sys.executable, "-m", "memohop", "data", "list"]
-        done = subprocess.run(
-            command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=300
-        )
+        done = run("data", "list", stdout=writing)
         os.close(writing)
         assert done.returncode == 1
         assert done.stderr == ""

@@ -38,11 +38,6 @@ def test_a_column_of_words_is_the_split_and_no_feature():
     assert f"column 'part': {told}" in graph.notes
 
 
-def test_without_validation_nodes_none_are_named():
-    graph = read(part=["train", "test"] * 4, split="part")
-    assert not graph.masks.val.any()
-
-
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -93,6 +88,7 @@ def test_groups_are_numbered_and_a_node_without_one_is_alone():
 
 def test_a_later_table_needs_none_of_them():
     first = read(part=["train", "test"] * 4, split="part")
+    assert not first.masks.val.any()  # there need be none
     reading = {"label": "kind", "split": "part", "drop": ["w"], "task": first.task}
     graph = read_graph(NODES, EDGES, encoder=first.encoder, classes=first.classes, **reading)
     np.testing.assert_array_equal(graph.x, first.x)
