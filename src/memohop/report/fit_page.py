@@ -72,7 +72,6 @@ def fit_page(explained: FitExplanation) -> str:
         shift=_shift(report),
         sources=[(_SOURCES[name], share) for name, share in explained.sources.items()],
         columns=columns[:_COLUMNS],
-        largest=max((column.share for column in columns), default=0) or 1,
         kinds=_KINDS,
         shown_kinds=[
             kind for kind in _KINDS if any(getattr(column, kind) > 0 for column in columns)

@@ -123,20 +123,15 @@ def read_planetoid(folder: Path, name: str, *, splits: Sequence[Path] | None) ->
     pairs = [(node, other) for node, others in graph.items() for other in others if node != other]
     ends = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     arcs = merge_arcs(*ends, nodes=nodes, both_ways=True)
-    if splits is None:
-        sets = _public_split(len(part("y")), test, nodes=nodes)
-    else:
+    if splits is not None:
         sets = _geom_gcn_splits(splits)
+    else:  # the files have the training nodes first, and then those for validation
+        labelled = len(part("y"))
+        sets = np.zeros((3, nodes, 1), dtype=bool)
+        sets[0, :labelled] = True
+        sets[1, labelled : labelled + _PUBLIC_VALIDATION] = True
+        sets[2, test] = True
     return graph_data(x, one_hot.argmax(axis=1), arcs, sets)
-
-
-def _public_split(labelled: int, test: NDArray[np.int64], *, nodes: int) -> Sets:
-    """The files have the training nodes first, then 500 for validation, and list the test nodes."""
-    sets = np.zeros((3, nodes, 1), dtype=bool)
-    sets[0, :labelled] = True
-    sets[1, labelled : labelled + _PUBLIC_VALIDATION] = True
-    sets[2, test] = True
-    return sets
 
 
 def read_platonov(path: Path, *, directed: bool) -> Data:

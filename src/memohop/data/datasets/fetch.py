@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Iterable
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from memohop.errors import DataError, UsageError
@@ -54,8 +53,7 @@ def locate(
 @cache
 def known_digests() -> dict[str, str]:
     """The SHA-256 of every file, by its path below the data folder."""
-    listed = resources.files("memohop.data.datasets").joinpath("files.txt")
-    text = listed.read_text(encoding="utf-8")
+    text = Path(__file__).with_name("files.txt").read_text(encoding="utf-8")
     entries = (line.split() for line in text.splitlines() if not line.startswith("#"))
     return dict(entry for entry in entries if entry)
 
