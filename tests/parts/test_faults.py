@@ -20,11 +20,6 @@ from plain_loop import assert_alike
 EPOCHS = 45
 
 
-@pytest.fixture(scope="module")
-def data():
-    return memohop.load("csbm", nodes=60, channels=8, homophily=0.4, seed=seeded(1))
-
-
 def make_run(data, folder=None, progress=None, **arguments):
     blocks = partition(data.edge_index, data.num_nodes, 2)
     given = {"epochs": EPOCHS, "keep_models": True} | arguments

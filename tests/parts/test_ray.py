@@ -30,11 +30,6 @@ def cluster():
         yield
 
 
-@pytest.fixture(scope="module")
-def data():
-    return memohop.load("csbm", nodes=60, channels=8, homophily=0.4, seed=seeded(1))
-
-
 def name_of(process):
     """Its name; empty if it has ended since it was listed."""
     with suppress(psutil.NoSuchProcess):

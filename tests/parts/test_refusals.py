@@ -17,12 +17,6 @@ from memohop.parts.worker import Worker, agree
 from memohop.training import Job
 from memohop.training.task import in_default_type
 from memohop.version import __version__
-from numerics import seeded
-
-
-@pytest.fixture(scope="module")
-def data():
-    return memohop.load("csbm", nodes=60, channels=8, seed=seeded(1))
 
 
 class Others:

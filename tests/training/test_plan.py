@@ -127,9 +127,7 @@ def test_what_lives_together_adds_up_and_what_was_freed_does_not():
 
     assert peak_bytes(hold_two) == 8000
     assert peak_bytes(one_after_the_other) == 4000
-
-
-def test_views_count_once():
+    # views count once
     assert peak_bytes(lambda: torch.zeros(1000).view(10, 100).t()[:5]) == 4000
 
 

@@ -35,15 +35,10 @@ _MOMENT = 0.5  # seconds between two looks at the clock
 
 @dataclass(frozen=True)
 class Lost:
-    """Instead of an answer: why the processes that had the job were lost.
-
-    Attributes:
-        reason: In words.
-        late: Whether they were ended, as they took too long to start or to answer.
-    """
+    """Instead of an answer: why the processes that had the job were lost."""
 
     reason: str
-    late: bool = False
+    late: bool = False  # whether they were ended, as they took too long to start or to answer
 
     @property
     def error(self) -> DataError:
@@ -103,14 +98,9 @@ class Doer:
 
 
 class Process(ABC):
-    """A process of a pool, which does one thing at a time.
+    """A process of a pool, which does one thing at a time."""
 
-    Attributes:
-        address: Host and port where others can meet it; None until it has started, which is the
-            first thing that it says.
-    """
-
-    address: tuple[str, int] | None = None
+    address: tuple[str, int] | None = None  # where others meet it: the first thing that it says
 
     @abstractmethod
     def ask(self, method: str, *given: Any) -> None:
@@ -126,13 +116,9 @@ class Process(ABC):
 
 
 class Pool(ABC):
-    """An executor with several processes.
+    """An executor with several processes."""
 
-    Attributes:
-        size: How many there are at the same time.
-    """
-
-    size: int
+    size: int  # how many there are at the same time
 
     def __init__(self) -> None:
         self._is_open = False

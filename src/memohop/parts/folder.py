@@ -34,17 +34,16 @@ def read_block(
     num_nodes: int | None = None,
     unit: float | None = 1.0,
 ) -> Block:
-    """The block of this process, read beside the processes that read the others.
+    """The block of this process, read beside the processes of the group that read the others.
 
     Args:
         graph: The prepared graph.
         network: Any of the networks that take the block.
-        group: The processes, each of which has a block.
+        group: The processes.
         x: The features of the block's nodes, a tensor; by default those of the graph.
         features: ``"sparse"``, ``"dense"`` or ``"auto"``.
-        num_nodes: The number of nodes that the network was built for; by default those of the
-            graph.
-        unit: The number by which weights of arcs are divided; None if none count.
+        num_nodes: That the network was built for; by default as many as the graph has.
+        unit: See :func:`matrix_rows`.
     """
     starts = starts_of(graph, group.size)
     nodes = slice(*starts[group.rank : group.rank + 2])
@@ -75,12 +74,8 @@ def matrix_rows(
 ) -> sparse.csr_array:
     """Rows of the matrix of a :class:`memohop.Graph`, before they are normalised.
 
-    Args:
-        graph: The prepared graph.
-        nodes: Whose rows; only of a slice can the diagonal be changed.
-        direction: As for :class:`memohop.Graph`, like the next.
-        self_loops: What becomes of the diagonal.
-        unit: The number by which weights of arcs are divided; None if none count.
+    Only of a slice can the diagonal be changed. Weights of arcs are divided by ``unit``; if it is
+    None, none count.
     """
     if direction == "undirected" and not graph.directed:
         direction = "out"  # which has both ways already

@@ -133,9 +133,7 @@ class _Invariant(TorchDispatchMode):
 def invariant_products(device: torch.device, *, alone: bool = False) -> AbstractContextManager[Any]:
     """Within it a member's products do not depend on the size of its population.
 
-    Args:
-        device: the device of the products.
-        alone: whether the member is computed without ``vmap``.
+    It may be ``alone``, computed without ``vmap``.
     """
     kernels = kernels_for(torch.empty(0, device=device))
     return nullcontext() if kernels is None else _Invariant(alone)
@@ -223,12 +221,7 @@ def held_bytes(device: torch.device) -> int:
 
 
 class TooLittleError(UsageError):
-    """One member does not fit.
-
-    Attributes:
-        need: the bytes that it takes beside what the process holds.
-        budget: the bytes that there are for it.
-    """
+    """One member does not fit: it takes ``need`` bytes, and there are ``budget`` for it."""
 
     def __init__(self, text: str, need: float, budget: float) -> None:
         super().__init__(text)

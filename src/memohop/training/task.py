@@ -45,22 +45,13 @@ class Peers:
 
 @dataclass(frozen=True)
 class Task:
-    """The data of a population, on its device.
+    """The data of a population, on its device; of a graph in parts, targets of labelled nodes."""
 
-    Attributes:
-        inputs: the arguments of the module: features and graph.
-        y: class numbers, or numbers to predict, ``[N]``; of a graph in parts, those of all labelled
-            nodes, as are the masks.
-        masks: ``[splits, 3, N]``, 1 for the nodes of train, validation and test.
-        objective: loss and score.
-        peers: the processes that hold the other parts of the graph.
-    """
-
-    inputs: tuple[Any, Any]
-    y: Tensor
-    masks: Tensor
+    inputs: tuple[Any, Any]  # the arguments of the module: features and graph
+    y: Tensor  # class numbers, or numbers to predict, [N]
+    masks: Tensor  # [splits, 3, N], 1 for the nodes of train, validation and test
     objective: Objective
-    peers: Peers = field(default_factory=Peers)
+    peers: Peers = field(default_factory=Peers)  # who holds the other parts of the graph
 
 
 def in_default_type(data: Data) -> Data:
