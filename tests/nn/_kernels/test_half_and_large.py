@@ -11,7 +11,7 @@ if not torch.cuda.is_available():
 
 from memohop.nn import _kernels as kernels
 from memohop.nn import epoch_key
-from memohop.nn._randomness import place_words
+from memohop.nn._randomness import _fold, _hash, _words, _wrapped, place_words
 
 MEMBERS, NODES, WIDTH = 3, 37, 12
 KEYS = epoch_key(torch.arange(MEMBERS), torch.tensor(3)).cuda()
@@ -52,24 +52,9 @@ def test_dropout_of_a_large_tensor():
     found = kernels.dropout(values, KEYS[1:2], RATES[1:2], *place_words(9))
     kept = found[0, -4096:] != 0
     pairs = torch.arange((LARGE - 4096) // 2, LARGE // 2, dtype=torch.int64)
-    first, second = (int(word) & 0xFFFFFFFF for word in KEYS[1].tolist())
-    one, two = (word & 0xFFFFFFFF for word in place_words(9))
-    bits = hashed(pairs ^ (first ^ one), second ^ two)
-    halves = torch.stack([bits & 0xFFFF, bits >> 16], dim=1).flatten()
-    expected = (halves ^ 0x8000) >= round(float(RATES[1]) * 65536)
-    assert torch.equal(kept.cpu(), expected)
-
-
-def hashed(value, middle):
-    """The hash of the masks, with whole numbers of 64 bits."""
-    word = 0xFFFFFFFF
-    value = value ^ (value >> 16)
-    value = (value * 0x7FEB352D) & word
-    value = value ^ (value >> 15)
-    value = value ^ middle
-    low, high = value & 0xFFFF, value >> 16  # the product of two words overflows
-    value = (low * 0x846CA68B + (((high * 0x846CA68B) & word) << 16)) & word
-    return value ^ (value >> 16)
+    key = KEYS[1].cpu()
+    halves = _hash(_fold(_wrapped(pairs)), _words((9,), key.device) ^ key)  # as on a CPU
+    assert torch.equal(kept.cpu(), halves[0] >= round(float(RATES[1]) * 65536) - 32768)
 
 
 @pytest.mark.usefixtures("room")
