@@ -14,7 +14,6 @@ graph there is one for the targets of a node's arcs and one for the sources.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -29,7 +28,7 @@ from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
 from memohop.fit._saved import Saved, Sizes
 
 if TYPE_CHECKING:
-    from memohop.fit._problem import Inputs, Outputs
+    from memohop.fit._problem import Inputs
 
 Sees = Literal["columns", "neighbours", "rows", "positions"]
 """Columns alone; also the neighbours' features; also the neighbours, in one of two ways."""
@@ -181,39 +180,6 @@ class View:
             components = saved.array("components", (None, sizes.features))
         apart = saved.value("one_hop_apart", bool)
         return cls(sees, sizes.classes, sizes.nodes, components, apart, basis)
-
-
-@dataclass(frozen=True, eq=False)
-class ViewModel(ABC):
-    """A fitted model of the features of a view.
-
-    Attributes:
-        view: How its features are made.
-    """
-
-    view: View
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether its features say who the neighbours of a node are."""
-        return self.view.sees in ("rows", "positions")
-
-    @property
-    def takes_labels(self) -> bool:
-        """Whether its features have the labels of neighbours."""
-        return self.view.sees != "columns"
-
-    def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
-        """Probabilities of the classes, or the number."""
-        return self.of_features(self.view.features(inputs, inputs.y)[rows])
-
-    @abstractmethod
-    def of_features(self, features: Matrix) -> Outputs:
-        """The same from features that are already made."""
-
-    @abstractmethod
-    def saved(self) -> Saved:
-        """See :class:`~memohop.fit._candidate.FittedModel`."""
 
 
 def rarely_zero(x: Matrix) -> NDArray[np.int64]:

@@ -22,9 +22,8 @@ import torch
 from memohop.errors import whole_number
 from memohop.fit._candidate import Family, Fits, Look, Setting
 from memohop.fit._problem import Problem
-from memohop.fit._views import ViewModel
 from memohop.fit.candidates._network import NetworkFamily
-from memohop.fit.candidates._view_family import ViewFamily
+from memohop.fit.candidates._view_family import ViewFamily, ViewModel
 from memohop.jobs.executor import Lost, Pool, here
 from memohop.jobs.ray_workers import RayWorkers, import_ray
 from memohop.jobs.train import fits_each, whole_bytes

@@ -31,8 +31,8 @@ from memohop.fit._certainty import stopping
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem, check_width
 from memohop.fit._saved import Saved, Sizes
-from memohop.fit._views import View, ViewModel
-from memohop.fit.candidates._view_family import Learned, ViewFamily
+from memohop.fit._views import View
+from memohop.fit.candidates._view_family import Learned, ViewFamily, ViewModel
 
 _ABSENT = 30.0  # logits by which a class without training nodes is below all others
 _STEPS = 300  # at most: nearly converged is good enough

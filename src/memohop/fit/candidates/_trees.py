@@ -27,8 +27,8 @@ from memohop.fit._candidate import Look
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem, check_width
 from memohop.fit._saved import Saved, Sizes, as_array
-from memohop.fit._views import View, ViewModel
-from memohop.fit.candidates._view_family import SMALL, Learned, ViewFamily
+from memohop.fit._views import View
+from memohop.fit.candidates._view_family import SMALL, Learned, ViewFamily, ViewModel
 from memohop.training import Enough
 
 _ROUNDS = 2000  # at most; early stopping ends nearly all fits sooner

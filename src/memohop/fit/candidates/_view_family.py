@@ -12,10 +12,10 @@ from typing import ClassVar
 import torch
 from scipy import sparse
 
-from memohop.fit._candidate import Cost, Family, Fit, Fits, Look, Setting, kept_bytes
-from memohop.fit._neighbourhood import Matrix
-from memohop.fit._problem import Outputs, Problem
-from memohop.fit._views import Sees, View, ViewModel
+from memohop.fit._candidate import Cost, Family, Fit, Fits, FittedModel, Look, Setting, kept_bytes
+from memohop.fit._neighbourhood import EVERY, Matrix, Rows
+from memohop.fit._problem import Inputs, Outputs, Problem
+from memohop.fit._views import Sees, View
 from memohop.fit.candidates.spaces import FIRST_NUMBERS, NUMBERS
 from memohop.jobs.space import Space
 from memohop.training import Enough
@@ -26,6 +26,36 @@ SMALL = 10_000
 # Bytes of RAM, beside the features.
 _PER_LINK = 150  # of the matrices of neighbours, and again of a model's files
 _PER_LOGIT = 32
+
+
+@dataclass(frozen=True, eq=False)
+class ViewModel(FittedModel):
+    """A fitted model of the features of a view.
+
+    Attributes:
+        view: How its features are made.
+    """
+
+    view: View
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether its features say who the neighbours of a node are."""
+        return self.view.sees in ("rows", "positions")
+
+    @property
+    def takes_labels(self) -> bool:
+        """Whether its features have the labels of neighbours."""
+        return self.view.sees != "columns"
+
+    def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
+        """Probabilities of the classes, or the number."""
+        return self.of_features(self.view.features(inputs, inputs.y)[rows])
+
+    @abstractmethod
+    def of_features(self, features: Matrix) -> Outputs:
+        """The same from features that are already made."""
+
 
 Learned = tuple[ViewModel, Callable[[Matrix], Outputs]]
 """A model, and its outputs for features."""
