@@ -23,6 +23,7 @@ CELLS = (
     ("cora", "gcn+mmp"),
     ("squirrel", "gcn+mmp"),
     ("pubmed", "gcn+mmp"),
+    ("pubmed", "mlp"),
     ("cora", "gat+mmp"),
     ("cora", "gat"),
     ("tolokers", "gatv2"),
@@ -33,6 +34,7 @@ OPERATIONS = {  # the modules that ask for each operation's kernels
     "weighted product, softmax": ("memohop.nn._ops.products",),
     "scores of arcs": ("memohop.nn._ops.attention",),
     "dropout": ("memohop.nn._dropout",),
+    "features": ("memohop.nn._features",),
     "dense product": ("memohop.training.device",),
 }
 

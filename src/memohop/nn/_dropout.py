@@ -62,18 +62,27 @@ class Dropout(nn.Module):
         return None
 
     def forward(self, values: Tensor) -> Tensor:
-        """``values`` with some elements dropped; ``values`` itself if nothing is dropped."""
-        if (draw := self.draw()) is None:
-            return F.dropout(values, float(self.rate)) if self.training and self.active else values
-        members, keys, rates = values[None], draw.key[None], self.rate.reshape(1)
-        if draw.place.part is None and kernels_for(values) is not None:
-            return _Dropped.apply(members, keys, rates, draw.place).squeeze(0)
-        masks = keep_masks(keys, rates, draw.place, tuple(values.shape), rates.dtype)
-        return (members * masks).to(values.dtype).squeeze(0)
+        """``values`` with some elements dropped; unchanged in evaluation mode."""
+        return self.drop(values, self.draw())
+
+    def drop(self, values: Tensor, draw: Draw | None) -> Tensor:
+        """The same with the result of :meth:`draw`."""
+        if draw is not None:
+            return dropped(values, draw, self.rate)
+        return F.dropout(values, float(self.rate)) if self.training and self.active else values
 
     def extra_repr(self) -> str:
         """The rate and its role."""
         return f"rate={float(self.rate):g}, role={self.role}"
+
+
+def dropped(values: Tensor, draw: Draw, rate: Tensor) -> Tensor:
+    """Dropout with a mask that a key and a place determine."""
+    members, keys, rates = values[None], draw.key[None], rate.reshape(1)
+    if draw.place.part is None and kernels_for(values) is not None:
+        return _Dropped.apply(members, keys, rates, draw.place).squeeze(0)
+    masks = keep_masks(keys, rates, draw.place, tuple(values.shape), rates.dtype)
+    return (members * masks).to(values.dtype).squeeze(0)
 
 
 class _Dropped(Operation):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from memohop.data.sparse_features import as_csr
 from memohop.nn._dropout import Dropout
+from memohop.nn._operation import Operation, kernels_for
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.pattern import Pattern
 from memohop.nn._ops.products import weighted_product
+from memohop.nn._randomness import Place, place_words
 
 
 class SparseFeatures(FixedMatrix):
@@ -102,15 +105,21 @@ class FeatureLinear(nn.Module):
 
     def forward(self, features: Tensor | SparseFeatures) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
-        if not isinstance(features, SparseFeatures):
-            product = self.dropout(features) @ self.weight
-        else:
-            values = self.dropout(features.values)
-            if values is features.values:  # nothing is dropped
-                bias = None if self.bias is None else self.bias[None]
-                return fixed_product(self.weight[None], features, bias).squeeze(0)
-            dense = self.weight[None]
-            product = weighted_product(values[None], dense, features.pattern).squeeze(0)
+        if isinstance(features, SparseFeatures):
+            return self._sparse_forward(features)
+        product = self.dropout(features) @ self.weight
+        return product if self.bias is None else product + self.bias
+
+    def _sparse_forward(self, features: SparseFeatures) -> Tensor:
+        draw, bias = self.dropout.draw(), None if self.bias is None else self.bias[None]
+        if draw is None and not (self.training and self.dropout.active):
+            return fixed_product(self.weight[None], features, bias).squeeze(0)
+        values, pattern = features.values, features.pattern
+        if draw is not None and draw.place.part is None and kernels_for(values) is not None:
+            tensors = self.weight[None], bias, draw.key[None], self.dropout.rate.reshape(1)
+            return _DroppedProduct.apply(*tensors, draw.place, values, pattern, False).squeeze(0)
+        values = self.dropout.drop(values, draw)
+        product = weighted_product(values[None], self.weight[None], pattern).squeeze(0)
         return product if self.bias is None else product + self.bias
 
     def extra_repr(self) -> str:
@@ -138,3 +147,38 @@ def linear_map(
     for part in linear.weight.detach().chunk(parts):
         nn.init.xavier_uniform_(part)
     return linear
+
+
+class _DroppedProduct(Operation):
+    """``drop(X) @ dense + bias`` for sparse ``X`` in one pass, or ``drop(X).T @ dense``."""
+
+    tensors = 4
+
+    @staticmethod
+    def forward(
+        dense: Tensor,
+        bias: Tensor | None,
+        keys: Tensor,
+        rates: Tensor,
+        place: Place,
+        values: Tensor,
+        pattern: Pattern,
+        transposed: bool,
+    ) -> Tensor:
+        kernels = kernels_for(dense)
+        assert kernels is not None
+        drop = (keys.contiguous(), rates.contiguous(), *place_words(place.number))
+        return kernels.product(values, dense, pattern, bias=bias, drop=drop, transposed=transposed)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, bias, keys, rates, ctx.place, values, ctx.pattern, ctx.transposed = inputs
+        ctx.has_bias = bias is not None
+        ctx.save_for_backward(keys, rates, values)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        keys, rates, values = ctx.saved_tensors
+        turned = (ctx.place, values, ctx.pattern, not ctx.transposed)
+        of_dense = _DroppedProduct.apply(grads[0], None, keys, rates, *turned)
+        return of_dense, grads[0].sum(1) if ctx.has_bias else None, *[None] * 6

@@ -24,17 +24,35 @@ def keys():
 RATES = torch.tensor([0.0, 0.2, 0.5, 0.7, 0.9])
 
 
-def test_products_with_long_rows_do_not_depend_on_the_company():
+def masks(shape, place):
+    drawn = [
+        mask_of(Draw(key, Place(place)), shape, rate, torch.float64)
+        for key, rate in zip(keys(), RATES.cuda(), strict=True)
+    ]
+    return torch.stack(drawn)
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+def test_products_with_long_rows_do_not_depend_on_the_company(turned, dropout):
     dense = torch.rand(NODES, 1500, generator=generator(3)) * (torch.arange(NODES) % 3 > 0)[:, None]
-    sparse, bias = SparseFeatures(dense.cuda()), torch.randn(MEMBERS, WIDTH, device="cuda")
-    assert sparse.pattern.pieces is not None
+    dense = (dense.t() if turned else dense).contiguous().cuda()
+    sparse, bias = SparseFeatures(dense), torch.randn(MEMBERS, WIDTH, device="cuda")
+    assert (sparse.pattern.transpose if turned else sparse.pattern).pieces is not None
     operand = torch.randn(MEMBERS, 1500, WIDTH, device="cuda")
-    found = kernels.product(sparse.values, operand, sparse.pattern, bias=bias)
-    full = dense.cuda().double()
+    drop = (keys(), RATES.cuda(), *place_words(4)) if dropout else None
+    dropped = dense.double().expand(MEMBERS, -1, -1).clone()
+    if dropout:
+        dropped[:, dense != 0] *= masks((len(sparse.values),), 4)
+    full = dropped.mT if turned else dropped
+    how = {"drop": drop, "transposed": turned}
+    found = kernels.product(sparse.values, operand, sparse.pattern, bias=bias, **how)
     exact = lambda operand, bias: full @ operand + bias[:, None]  # noqa: E731
     assert_rounded(found, exact, operand, bias, length=1500)
-    alone = kernels.product(sparse.values, operand[:1], sparse.pattern, bias=bias[:1])
-    assert torch.equal(alone[0], found[0])
+    if not dropout:
+        given = sparse.values, operand[:1], sparse.pattern
+        alone = kernels.product(*given, bias=bias[:1], **how)
+        assert torch.equal(alone[0], found[0])
 
 
 @pytest.mark.parametrize("width", [1, 8, 64, 100])

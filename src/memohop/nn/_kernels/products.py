@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from memohop.nn._ops.pattern import Pattern
 
 # Elements per program, entries per turn and warps of the sparse product, as measured on an H200.
-_TILE, _UNROLL, _WARPS = 256, 8, 2
+_SHAPE, _SHAPE_WITH_DROPOUT = (256, 8, 2), (512, 4, 4)
 
 
 @triton.jit
@@ -62,9 +62,10 @@ def _round_half_even(value):
 
 @triton.jit
 def _product_kernel(
-    pointers, columns, values, bias, dense, out,
-    count, rows, width, value_stride, dense_k, dense_n,
-    HAS_BIAS: tl.constexpr, UNROLL: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
+    pointers, columns, entries, values, keys, rates, bias, dense, out,
+    count, rows, width, value_stride, dense_k, dense_n, word1, word2,
+    HAS_ENTRIES: tl.constexpr, HAS_BIAS: tl.constexpr, DROP: tl.constexpr, UNROLL: tl.constexpr,
+    BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """out[k, i] = sum over the entries of row i of value[k, entry] * dense[k, column]."""
     row = tl.program_id(0)
@@ -79,12 +80,18 @@ def _product_kernel(
             tl.float32
         )
     safe_k = tl.where(k < count, k, 0)
+    if DROP:
+        first, second, threshold, scale = member_words(keys, rates, safe_k, word1, word2)
     values += safe_k.to(tl.int64) * value_stride
     for e in range(start, end, UNROLL):
         for step in tl.static_range(UNROLL):  # several loads under way at once
             there = e + step < end
             column = tl.load(columns + e + step, mask=there, other=0)
-            value = tl.load(values + e + step, mask=there & (k < count), other=0.0).to(tl.float32)
+            entry = tl.load(entries + e + step, mask=there, other=0) if HAS_ENTRIES else e + step
+            value = tl.load(values + entry, mask=there & (k < count), other=0.0).to(tl.float32)
+            if DROP:
+                kept = stays(tl.zeros_like(safe_k) + entry, first, second, threshold)
+                value = tl.where(kept, value * scale, 0.0)
             part = tl.load(base + column.to(tl.int64) * dense_n, mask=inside & there, other=0.0)
             total += value[:, None] * part.to(tl.float32)
     offset = out + (k.to(tl.int64)[:, None] * rows + row) * width + d[None, :]
@@ -92,43 +99,58 @@ def _product_kernel(
 
 
 def product(
-    values: Tensor, dense: Tensor, pattern: Pattern, *, bias: Tensor | None = None
+    values: Tensor,
+    dense: Tensor,
+    pattern: Pattern,
+    *,
+    bias: Tensor | None = None,
+    drop: tuple[Tensor, Tensor, int, int] | None = None,
+    transposed: bool = False,
 ) -> Tensor:
     """``K`` sparse products: dense ``[K, columns, D]`` to ``[K, rows, D]``.
 
-    Values are ``[entries]``, shared by all, or ``[K, entries]``; a bias ``[K, D]`` is added to every
-    row.
+    Values are ``[entries]``, shared by all, or ``[K, entries]``, in the order of the pattern; a bias
+    ``[K, D]`` is added to every row. Dropout of the values is given as keys ``[K, 2]``, rates
+    ``[K]`` and two words. Transposed, the matrices are the transposes.
     """
     values = values.contiguous()
-    if pattern.pieces is None:
-        return _product(values, dense, bias, pattern.pointers, pattern.col, dense.dtype)
-    starts, of_rows = pattern.pieces
-    parts = _product(values, dense, None, starts, pattern.col, torch.float32)
+    matrix = pattern.transpose if transposed else pattern
+    entries = pattern.order if transposed else None
+    pointers, columns, pieces = matrix.pointers, matrix.col, matrix.pieces
+    if pieces is None:
+        return _product(values, entries, dense, bias, pointers, columns, drop, dense.dtype)
+    starts, of_rows = pieces
+    parts = _product(values, entries, dense, None, starts, columns, drop, torch.float32)
     ones, every = parts.new_ones(parts.shape[1]), torch.arange(parts.shape[1], device=dense.device)
-    return _product(ones, parts, bias, of_rows, every.int(), dense.dtype)
+    return _product(ones, None, parts, bias, of_rows, every.int(), None, dense.dtype)
 
 
 def _product(
     values: Tensor,
+    entries: Tensor | None,
     dense: Tensor,
     bias: Tensor | None,
     pointers: Tensor,
     columns: Tensor,
+    drop: tuple[Tensor, Tensor, int, int] | None,
     dtype: torch.dtype,
 ) -> Tensor:
-    """The products of CSR matrices."""
+    """The products of CSR matrices; ``entries`` are the places of their values, if not in order."""
     rows, (count, _, width) = len(pointers) - 1, dense.shape
     if dense.stride(-1) != 1:
         dense = dense.contiguous()
     out = dense.new_empty(count, rows, width, dtype=dtype)
     block_d = triton.next_power_of_2(width)
-    block_k = max(1, min(triton.next_power_of_2(count), _TILE // block_d))
+    tile, unroll, warps = _SHAPE if drop is None else _SHAPE_WITH_DROPOUT
+    block_k = max(1, min(triton.next_power_of_2(count), tile // block_d))
+    keys, rates, word1, word2 = drop if drop is not None else (pointers, values, 0, 0)
     _product_kernel[(rows, triton.cdiv(count, block_k))](
-        pointers, columns, values, values if bias is None else bias.contiguous(), dense, out,
-        count, rows, width,
-        0 if values.dim() == 1 else values.stride(0), dense.stride(0), dense.stride(1),
-        HAS_BIAS=bias is not None, UNROLL=_UNROLL, BLOCK_K=block_k, BLOCK_D=block_d,
-        num_warps=_WARPS if block_k * block_d >= _TILE else 1,
+        pointers, columns, pointers if entries is None else entries, values, keys, rates,
+        values if bias is None else bias.contiguous(), dense, out, count, rows, width,
+        0 if values.dim() == 1 else values.stride(0), dense.stride(0), dense.stride(1), word1, word2,
+        HAS_ENTRIES=entries is not None, HAS_BIAS=bias is not None, DROP=drop is not None,
+        UNROLL=unroll, BLOCK_K=block_k, BLOCK_D=block_d,
+        num_warps=warps if block_k * block_d >= 256 else 1,
     )  # fmt: skip
     return out
 
