@@ -57,7 +57,7 @@ def checked(folder: Path, *, contents: bool) -> Manifest:
     return manifest
 
 
-class _Reading(msgspec.Struct):
+class _Remembered(msgspec.Struct):
     """The options that a model remembers."""
 
     id: str | None
@@ -77,7 +77,7 @@ def _check_manifest(manifest: Manifest) -> None:
     are_whole = all(isinstance(name, str) or abs(name) < _WHOLE for name in classes)
     if not is_one_kind or not are_whole or len(set(classes)) < len(classes):
         raise UsageError(f"it has classes={classes[:9]} and task={manifest.task!r}")
-    msgspec.convert(manifest.options, _Reading)
+    msgspec.convert(manifest.options, _Remembered)
 
 
 class _Expected(NamedTuple):
