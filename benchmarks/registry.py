@@ -66,7 +66,8 @@ def run(
     )
     path = RESULTS / "first-settings.json"
     learned = msgspec.json.decode(path.read_bytes(), type=FirstSettings)
-    of_others = mock.patch.object(spaces, "TAUGHT", learned.without.get(name, learned.every))
+    first = learned.without.get(name, learned.every)
+    of_others = mock.patch.object(spaces, "taught", return_value=first)
     with warnings.catch_warnings(), of_others:
         warnings.simplefilter("ignore")
         classifier.fit(data, split=split)

@@ -133,13 +133,13 @@ def bench_first_settings(
 
     import msgspec
 
-    from memohop.fit.candidates.spaces import NETWORKS
+    from memohop.fit.candidates.spaces import listed
     from study.runs.tuned import Tuned
     from study.statistics.first_settings import first_settings
 
     for path in (output, of_fit):
         check_output(path, ".json", inputs=[results])
-    learned = first_settings(Tuned.load(results or "fair"), NETWORKS, count=count)
+    learned = first_settings(Tuned.load(results or "fair"), listed().networks, count=count)
     for path, content in ((output, learned), (of_fit, learned.every)):
         write_whole(path, msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
         remark(f"wrote {path}")

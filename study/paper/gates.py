@@ -86,7 +86,7 @@ def measure_gates(
     """
     import torch
 
-    from memohop.data.adjacency import adjacency
+    from memohop.data.arcs import adjacency
     from memohop.networks import build
     from memohop.networks.memory import MemoryNetwork
     from memohop.networks.registry import entry

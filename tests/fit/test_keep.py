@@ -21,7 +21,7 @@ from memohop import (
 from memohop.fit import _keep as keep
 from memohop.fit import _views as views
 from memohop.fit._saved import checked_options
-from memohop.fit.candidates.spaces import NETWORKS
+from memohop.fit.candidates.spaces import listed
 from saved_models import changed, everything
 from tiny_problem import QUICK, ring, tiny_data, tiny_problem
 
@@ -150,9 +150,9 @@ def test_numbers_that_json_lacks_come_back(classifier, tmp_path, monkeypatch):
     assert np.isnan(memohop.load_model(tmp_path / "model").report_.test)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", listed().networks)
 def test_every_option_that_a_search_may_choose_can_be_read_again(name):
-    for axis, choices in NETWORKS[name].choices.items():
+    for axis, choices in listed().networks[name].choices.items():
         for choice in choices:
             options = choice if isinstance(choice, dict) else {axis: choice}
             again = json.loads(json.dumps(options))

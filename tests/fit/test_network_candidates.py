@@ -15,7 +15,7 @@ from memohop.fit._candidate import Setting, variations
 from memohop.fit._problem import Inputs
 from memohop.fit.candidates import _network as network
 from memohop.fit.candidates._network import NetworkFamily, feature_scale, network_cost
-from memohop.fit.candidates.spaces import NETWORKS, NUMBERS, TAUGHT
+from memohop.fit.candidates.spaces import listed, taught
 from memohop.networks import build
 from memohop.nn import Graph
 from memohop.training import Enough, Member
@@ -71,7 +71,9 @@ def weighted():
     return tiny_problem(weights=weights.astype(np.float32))
 
 
-@pytest.mark.parametrize("name", [name for name in NETWORKS if name not in ("mlp", "dir-gcn")])
+@pytest.mark.parametrize(
+    "name", [name for name in listed().networks if name not in ("mlp", "dir-gcn")]
+)
 def test_weights_of_arcs_reach_every_network(name):
     problem = weighted()
     part = fitted(problem, name)[0][0].part
@@ -165,18 +167,18 @@ def test_the_scale_is_of_what_is_not_zero():
     assert feature_scale(np.zeros((2, 2), dtype=np.float32)) == 1
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", listed().networks)
 @pytest.mark.parametrize("directed", [False, True])
 def test_every_first_setting_builds(name, directed):
     problem = one_way() if directed else tiny_problem()
     for first in family(name).first(problem):
         build(name, 3, 2, num_nodes=5, **first.options)
-        assert {*first.numbers} <= {*NUMBERS["networks"]}
+        assert {*first.numbers} <= {*listed().numbers["networks"]}
         if not directed:
             assert first.options.get("direction", "undirected") == "undirected"
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", listed().networks)
 @pytest.mark.parametrize("directed", [False, True])
 def test_variations_change_one_choice_and_build(name, directed):
     problem = one_way() if directed else tiny_problem()
@@ -189,7 +191,7 @@ def test_variations_change_one_choice_and_build(name, directed):
             changed = {axis for axis in best.options if one.options[axis] != best.options[axis]}
             together = [
                 {*choice}
-                for choices in NETWORKS[name].choices.values()
+                for choices in listed().networks[name].choices.values()
                 for choice in choices
                 if isinstance(choice, dict)
             ]
@@ -238,8 +240,8 @@ def test_a_network_that_is_too_large_is_never_worth_it(spare, monkeypatch):
 
 def test_what_is_for_directed_graphs_alone_is_not_tried_on_others():
     assert family("dir-gcn").first(tiny_problem()) == []
-    taught = [setting for setting in TAUGHT if setting.family == "dir-gcn"]
-    assert len(family("dir-gcn").first(one_way())) == 2 + len(taught)
+    learned = [setting for setting in taught() if setting.family == "dir-gcn"]
+    assert len(family("dir-gcn").first(one_way())) == 2 + len(learned)
 
 
 @pytest.mark.parametrize(("rare", "epoch"), [(20, "loss"), (500, "first")])

@@ -14,10 +14,10 @@ import memohop
 from commands import fails, run, write_parquet
 from memohop import DataError, GraphClassifier, GraphRegressor, UsageError
 from memohop.cli import main
-from memohop.data.adjacency import DIRECTIONS, SELF_LOOPS, adjacency
+from memohop.data.arcs import DIRECTIONS, SELF_LOOPS, adjacency
 from memohop.fit._views import View
 from memohop.fit.candidates import _network as network
-from memohop.fit.candidates.spaces import NETWORKS
+from memohop.fit.candidates.spaces import listed
 from memohop.fit.on_blocks import (
     BlockInputs,
     Prediction,
@@ -137,7 +137,7 @@ def test_features_of_trees_are_those_in_ram(graph, sees):
 @pytest.mark.parametrize("tables", ["directed"], indirect=True)
 @pytest.mark.parametrize(("readout", "labels"), [("last", "none"), ("jumping", "memory")])
 def test_every_form_of_the_memory_network(graph, staff, readout, labels):
-    own = NETWORKS["gcn+mmp"].own
+    own = listed().networks["gcn+mmp"].own
     more = {"readout": readout, "labels": labels, "address": "rows", "num_layers": 3}
     first = [replace(one, options={**one.options, **more}) for one in own]
     with pytest.MonkeyPatch.context() as patch:

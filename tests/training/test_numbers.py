@@ -7,7 +7,7 @@ import torch
 
 import memohop
 from memohop.cli._train import train
-from memohop.fit.candidates.spaces import NETWORKS
+from memohop.fit.candidates.spaces import listed
 from memohop.jobs.named import Settings
 from memohop.networks.registry import entry
 from memohop.nn import Dropout
@@ -24,7 +24,7 @@ def test_members_settings_flags_runs_and_trials_have_the_same_numbers():
     assert set(names) <= set(Settings.names())
     assert set(names) <= set(inspect.signature(train).parameters)
     assert [name for name in Settings().job("texas", "gcn").content if name in names] == names
-    for space in NETWORKS.values():
+    for space in listed().networks.values():
         assert all(start.numbers.keys() <= set(names) for start in space.own)
 
 

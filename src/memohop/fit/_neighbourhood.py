@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from memohop.data.adjacency import matrix_of
+from memohop.data.arcs import matrix_of
 
 Matrix: TypeAlias = Any  # NDArray[np.float32] or sparse.csr_array, which has no type parameters
 

@@ -13,8 +13,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from memohop.data.adjacency import matrix_of
-from memohop.data.arcs import check_arcs
+from memohop.data.arcs import check_arcs, matrix_of
 from memohop.data.folds import Masks
 from memohop.errors import MemohopWarning, UsageError
 from memohop.fit._neighbourhood import Matrix, Neighbourhood

@@ -7,7 +7,7 @@ from made_up_search import SOURCE
 from memohop.fit import Setting
 from memohop.fit.candidates import spaces
 from memohop.fit.candidates._network import NetworkFamily
-from memohop.fit.candidates.spaces import NETWORKS
+from memohop.fit.candidates.spaces import listed
 from study import RESULTS
 from study.cli import main
 from study.runs.tuned import Drawn, Tried, Tuned, TunedCell
@@ -107,25 +107,25 @@ def written(tmp_path, capsys):
 
 def test_the_command_writes_what_fit_begins_with(written, monkeypatch):
     read = msgspec.json.decode(written[0].read_bytes(), type=FirstSettings)
-    assert read == first_settings(results(*CELLS), NETWORKS)
+    assert read == first_settings(results(*CELLS), listed().networks)
     taught = msgspec.json.decode(written[1].read_bytes(), type=list[Setting])
     assert taught == read.every
-    monkeypatch.setattr(spaces, "TAUGHT", taught)
+    monkeypatch.setattr(spaces, "taught", lambda: taught)
     first, openers = (
         NetworkFamily("gcn+mmp").first(tiny_problem()),
-        NETWORKS["gcn+mmp"].openers,
+        listed().networks["gcn+mmp"].openers,
     )
     assert all(one.options["direction"] == "undirected" for one in first)
     assert first[openers].numbers == {"lr": 0.02, "dropout": 0.2, "lam": 0.0}
     assert first[openers].options == {"hidden_channels": 64, "direction": "undirected"}
-    monkeypatch.setattr(spaces, "TAUGHT", [])
+    monkeypatch.setattr(spaces, "taught", list)
     own = NetworkFamily("gcn+mmp").first(tiny_problem())
     assert first[:openers] + first[openers + len(taught) :] == own
 
 
 def test_those_that_are_committed_are_those_that_the_table_teaches():
-    learned = first_settings(Tuned.load("fair"), NETWORKS)
+    learned = first_settings(Tuned.load("fair"), listed().networks)
     path = RESULTS / "first-settings.json"
     assert msgspec.json.decode(path.read_bytes(), type=FirstSettings) == learned
-    assert learned.every == spaces.TAUGHT
+    assert learned.every == spaces.taught()
     assert all(of_others != learned.every for of_others in learned.without.values())

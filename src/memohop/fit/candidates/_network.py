@@ -157,10 +157,10 @@ class NetworkFamily(Family):
 
     def first(self, problem: Problem) -> list[Setting]:
         """The openers, what the fair table has taught, and the rest."""
-        directed, space = problem.neighbourhood.directed, spaces.NETWORKS[self.id]
+        directed, space = problem.neighbourhood.directed, spaces.listed().networks[self.id]
         if (space.directed_only and not directed) or not (self.sees_graph or problem.has_columns):
             return []
-        taught = [setting for setting in spaces.TAUGHT if setting.family == self.id]
+        taught = [setting for setting in spaces.taught() if setting.family == self.id]
         if not directed:
             own, taught = map(_undirected, (space.own, taught))
         else:
@@ -170,11 +170,14 @@ class NetworkFamily(Family):
 
     def openers(self, problem: Problem) -> int:
         """How many of its first settings a search starts with."""
-        return spaces.NETWORKS[self.id].openers
+        return spaces.listed().networks[self.id].openers
 
     def space(self, problem: Problem) -> Space:
         """The options of the model, and the numbers of a member."""
-        choices = {**spaces.NETWORKS[self.id].choices, **spaces.NUMBERS["networks"]}
+        choices = {
+            **spaces.listed().networks[self.id].choices,
+            **spaces.listed().numbers["networks"],
+        }
         without = {"direction": problem.neighbourhood.directed, "lam": self.has_memory}
         return {name: values for name, values in choices.items() if without.get(name, True)}
 

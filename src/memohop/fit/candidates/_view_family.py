@@ -16,7 +16,7 @@ from memohop.fit._candidate import Cost, Family, Fit, Fits, FittedModel, Look, S
 from memohop.fit._neighbourhood import EVERY, Matrix, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit._views import Sees, View
-from memohop.fit.candidates.spaces import FIRST_NUMBERS, NUMBERS
+from memohop.fit.candidates.spaces import listed
 from memohop.jobs.space import Space
 from memohop.training import Enough
 
@@ -87,7 +87,7 @@ class ViewFamily(Family):
         ways = self._ways(problem)
         return [
             Setting(self.id, way, numbers)
-            for numbers in FIRST_NUMBERS[self.learner]
+            for numbers in listed().first[self.learner]
             for way in ways
         ]
 
@@ -98,7 +98,7 @@ class ViewFamily(Family):
     def space(self, problem: Problem) -> Space:
         """The numbers, and the way to make the features if there is a choice."""
         ways = self._ways(problem)
-        return {**({"means": [*ways]} if len(ways) > 1 else {}), **NUMBERS[self.learner]}
+        return {**({"means": [*ways]} if len(ways) > 1 else {}), **listed().numbers[self.learner]}
 
     def _ways(self, problem: Problem) -> list[dict[str, bool | int | float | str]]:
         """The options: which columns have means over the neighbours, if that is a choice."""

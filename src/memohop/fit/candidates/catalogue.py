@@ -11,7 +11,7 @@ from memohop.fit._problem import Problem
 from memohop.fit.candidates._linear import LinearFamily
 from memohop.fit.candidates._network import NetworkFamily
 from memohop.fit.candidates._trees import TreeFamily
-from memohop.fit.candidates.spaces import NETWORKS
+from memohop.fit.candidates.spaces import listed
 from memohop.ram import in_units
 from memohop.training import Rules
 from memohop.training.device import resident_bytes
@@ -29,7 +29,7 @@ _MANY = 100  # classes that take most of the RAM
 
 def names() -> tuple[str, ...]:
     """All kinds."""
-    return (*(kind.id for kind in _OF_VIEWS), *NETWORKS)
+    return (*(kind.id for kind in _OF_VIEWS), *listed().networks)
 
 
 def families(
@@ -47,7 +47,10 @@ def families(
     balanced = rules.class_weight == "balanced"
     kinds: list[Family] = [
         *(replace(kind, balanced=balanced, memory=memory) for kind in _OF_VIEWS),
-        *(NetworkFamily(name, rules, seed=seed, device=device, memory=memory) for name in NETWORKS),
+        *(
+            NetworkFamily(name, rules, seed=seed, device=device, memory=memory)
+            for name in listed().networks
+        ),
     ]
     wanted = names() if some is None else tuple(some)
     for name in wanted:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -18,18 +19,6 @@ from memohop.fit._candidate import Setting
 from memohop.jobs.space import Choice, Space
 
 _FOLDER = Path(__file__).parent
-_TABLES = tomllib.loads((_FOLDER / "spaces.toml").read_text("utf-8"))
-
-TAUGHT: list[Setting] = msgspec.json.decode(
-    (_FOLDER / "first_settings.json").read_bytes(), type=list[Setting]
-)
-"""What the fair table has taught: first settings of each model, the most useful ones first."""
-
-NUMBERS: dict[str, Space] = msgspec.convert(_TABLES["numbers"], dict[str, Space])
-"""What numbers are drawn from, those of ``networks``, of ``linear`` models or ``lightgbm``."""
-
-FIRST_NUMBERS: dict[str, list[dict[str, float]]] = _TABLES["first"]
-"""Those of the first ``linear`` models or of ``lightgbm``, the most promising first."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +38,29 @@ class NetworkSpace:
     directed_only: bool = False
 
 
-NETWORKS = {
-    model: NetworkSpace(**table | {"own": [Setting(model, **own) for own in table["own"]]})
-    for model, table in _TABLES["networks"].items()
-}
-"""The settings to try of each model of the registry."""
+@dataclass(frozen=True)
+class Listed:
+    """What ``spaces.toml`` lists."""
+
+    numbers: Mapping[str, Space]  # of ``networks``, of ``linear`` models and of ``lightgbm``
+    first: Mapping[str, Sequence[Mapping[str, float]]]  # the first numbers of the latter two
+    networks: Mapping[str, NetworkSpace]  # by the id of the registry
+
+
+@cache
+def listed() -> Listed:
+    """What there is to try, read when a search first asks."""
+    tables = tomllib.loads((_FOLDER / "spaces.toml").read_text("utf-8"))
+    networks = {
+        model: NetworkSpace(**table | {"own": [Setting(model, **own) for own in table["own"]]})
+        for model, table in tables["networks"].items()
+    }
+    numbers = msgspec.convert(tables["numbers"], dict[str, Space])
+    return Listed(numbers, tables["first"], networks)
+
+
+@cache
+def taught() -> list[Setting]:
+    """What the fair table has taught: first settings of each model, the most useful ones first."""
+    stored = (_FOLDER / "first_settings.json").read_bytes()
+    return msgspec.json.decode(stored, type=list[Setting])
