@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from memohop import Graph, UsageError
-from memohop.data.adjacency import DIRECTIONS, NORMS, SELF_LOOPS
+from memohop.data.arcs import DIRECTIONS, NORMS, SELF_LOOPS
 
 pytestmark = pytest.mark.usefixtures("float64")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from memohop.data.adjacency import normalised
+from memohop.data.arcs import normalised
 from memohop.errors import UsageError
 from memohop.explain.node import has_memory, memory_networks
 from memohop.networks.memory import MemoryNetwork

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from memohop.data.adjacency import adjacency
+from memohop.data.arcs import adjacency
 from memohop.data.audit import homophily_bins, local_homophily
 
 Numbers = NDArray[np.float64]

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.data.adjacency import POLICIES
+from memohop.data.arcs import POLICIES
 from memohop.errors import UsageError, check_choice
 from memohop.nn import (
     DirectedConv,

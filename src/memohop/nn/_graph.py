@@ -7,8 +7,15 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from memohop.data.adjacency import DIRECTIONS, NORMS, REVERSED, SELF_LOOPS, adjacency, normalised
-from memohop.data.arcs import check_arcs
+from memohop.data.arcs import (
+    DIRECTIONS,
+    NORMS,
+    REVERSED,
+    SELF_LOOPS,
+    adjacency,
+    check_arcs,
+    normalised,
+)
 from memohop.errors import check_choice
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.pattern import Pattern

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor, nn
 
-from memohop.data.adjacency import adjacency
+from memohop.data.arcs import adjacency
 from memohop.data.sparse_features import as_csr, as_matrix
 from memohop.errors import UsageError
 from memohop.networks import NodeModel

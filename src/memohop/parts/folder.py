@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from memohop.data.adjacency import rows_of as rows_under
+from memohop.data.arcs import rows_of as rows_under
 from memohop.data.sparse_features import is_sparse
 from memohop.networks import NodeModel
 from memohop.parts.block import Block, BlockRows, RowsOfMatrix, mapped, rows_for

@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from memohop.data.adjacency import REVERSED
+from memohop.data.arcs import REVERSED
 from memohop.nn import BothWays, FixedMatrix, Graph, Pattern
 from memohop.parts.block import BlockRows
 from memohop.parts.halo import Group, Halo

@@ -7,7 +7,7 @@ from scipy.spatial import procrustes
 from sklearn.manifold import Isomap
 
 import memohop
-from memohop.data.adjacency import adjacency
+from memohop.data.arcs import adjacency
 from memohop.data.datasets import latent
 from memohop.errors import UsageError
 

@@ -36,7 +36,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from memohop.data.adjacency import matrix_of
+from memohop.data.arcs import matrix_of
 from memohop.data.audit._measures import (
     FOLDS,
     Said,

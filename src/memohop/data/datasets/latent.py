@@ -13,8 +13,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from memohop.data.adjacency import adjacency
-from memohop.data.arcs import check_arcs
+from memohop.data.arcs import adjacency, check_arcs
 from memohop.data.datasets._readers import fields_of
 from memohop.data.datasets.fetch import locate
 from memohop.data.datasets.registry import describe
