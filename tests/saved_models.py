@@ -20,6 +20,9 @@ PARTS = (
     "linkx",
     "gcn+mmp",
     "lightgbm+positions",
+    "extra-trees",
+    "extra-trees+neighbours",
+    "nearest",
 )
 
 

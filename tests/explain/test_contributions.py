@@ -10,7 +10,9 @@ from scipy import sparse
 
 from memohop.explain._contributions import ANY_LABEL, ANY_ROW, reasons, sizes
 from memohop.fit._candidate import Setting
+from memohop.fit.candidates._extra_trees import ExtraTreesFamily
 from memohop.fit.candidates._linear import Linear, LinearFamily
+from memohop.fit.candidates._nearest import NearestFamily
 from memohop.fit.candidates._network import NetworkFamily
 from memohop.fit.candidates._trees import TreeFamily, Trees
 from tiny_problem import tiny_problem
@@ -91,6 +93,40 @@ def test_sizes_are_means_over_nodes_and_classes(as_sparse):
     for feature, value in zip(part.view.names(problem, NAMES), means, strict=True):
         expected[feature] += value
     assert sizes(part, problem, NAMES) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "family", [ExtraTreesFamily("any", "columns"), NearestFamily("any", "columns")]
+)
+@pytest.mark.parametrize("classes", [0, 2, 3])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_without_logits_that_are_sums_contributions_are_differences(family, classes, as_sparse):
+    more = {} if classes else {"y": np.linspace(0, 1, 60)}
+    problem = tiny_problem(classes=classes or 2, **more)
+    if as_sparse:
+        problem = tiny_problem(classes=classes or 2, x=sparse.csr_array(problem.x), **more)
+    part, x = part_of(problem, family), tiny_problem(classes=classes or 2, **more).x
+    margin = MARGIN[:classes] if classes else np.ones(1)
+
+    def changes(feature):
+        """What its mean in place of the feature changes, for all rows."""
+        moved = x.copy()
+        moved[:, feature] = x[:, feature].mean()
+        said = (part.of_features(each).astype(np.float64) for each in (x, moved))
+        own, other = (np.log(each) if classes else each for each in said)
+        return own - other
+
+    each = [changes(feature) for feature in range(3)]
+    found = reasons(part, problem, NAMES, 7, margin)
+    expected = [change[7] @ margin for change in each]
+    assert [found["own", name] for name in NAMES] == pytest.approx(expected, abs=1e-5)
+    if classes == 2:
+        each = [change[:, 1:] - change[:, :1] for change in each]
+    elif classes:
+        each = [change - change.mean(axis=1, keepdims=True) for change in each]
+    found = sizes(part, problem, NAMES)
+    means = [np.abs(change).mean() for change in each]
+    assert [found["own", name] for name in NAMES] == pytest.approx(means, abs=1e-5)
 
 
 def test_the_more_trees_the_fewer_nodes_stand_for_all(monkeypatch):

@@ -71,6 +71,13 @@ def test_the_files_are_plain_and_the_card_says_what_matters(classifier, tmp_path
         assert one in card
 
 
+def test_the_card_says_if_a_model_without_its_graph_still_holds_data(tmp_path):
+    for name in ("nearest", "extra-trees"):
+        GraphClassifier(**QUICK, models=[name]).fit(tiny_data()).save(tmp_path / name)
+        card = (tmp_path / name / "README.md").read_text()
+        assert ("`nearest` keeps the numbers and targets" in card) == (name == "nearest")
+
+
 def test_a_classifier_of_networks_with_memory_comes_back(tmp_path):
     data = memohop.load("csbm", nodes=60, classes=2, channels=4)
     fitted = MMPClassifier(trials=1, splits=2, epochs=2).fit(data.x.numpy(), data.y.numpy() + 7)

@@ -1,17 +1,25 @@
 """Models that learn from features are fitted on several splits at the same time."""
 
 import threading
+from itertools import product
 
 import numpy as np
 import pytest
 
 from memohop.fit.candidates import _view_family as view_family
+from memohop.fit.candidates._extra_trees import ExtraTreesFamily
 from memohop.fit.candidates._linear import LinearFamily
+from memohop.fit.candidates._nearest import NearestFamily
 from memohop.fit.candidates._trees import TreeFamily
 from memohop.training import Enough
 from tiny_problem import tiny_problem
 
-FAMILIES = [LinearFamily("linear", "neighbours"), TreeFamily("lightgbm", "neighbours")]
+FAMILIES = [
+    LinearFamily("linear", "neighbours"),
+    TreeFamily("lightgbm", "neighbours"),
+    ExtraTreesFamily("extra-trees", "neighbours"),
+    NearestFamily("nearest", "columns"),
+]
 
 
 @pytest.fixture
@@ -89,11 +97,17 @@ def test_a_large_table_is_fitted_split_by_split(monkeypatch):
     assert view_family.splits_at_once(problem) == 1
 
 
-@pytest.mark.parametrize("sees", ["columns", "neighbours", "rows"])
-@pytest.mark.parametrize("family", [LinearFamily, TreeFamily])
+@pytest.mark.parametrize(
+    ("family", "sees"),
+    [
+        *product([LinearFamily, TreeFamily], ["columns", "neighbours", "rows"]),
+        *product([ExtraTreesFamily], ["columns", "neighbours"]),
+        (NearestFamily, "columns"),
+    ],
+)
 def test_labels_of_test_nodes_change_nothing(family, sees):
     problem, other, kind = tiny_problem(90), tiny_problem(90), family("any", sees)
-    # Linear models do not learn from validation nodes either: trees stop by them.
+    # Only boosted trees learn from validation nodes: they stop by them.
     hidden = problem.masks.test if family is TreeFamily else ~problem.masks.train[:, 0]
     object.__setattr__(other, "y", np.where(hidden, 1 - problem.y, problem.y))
     first = kind.first(problem)[:1]

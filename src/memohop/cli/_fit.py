@@ -76,8 +76,8 @@ def fit(
 
     Takes a table of nodes and a table of edges (CSV, TSV or Parquet, with column
     names), or a folder of memohop prepare whose graph fits in RAM. Nodes whose label is
-    empty are what is to be predicted. Linear models, boosted trees and networks, with
-    memory and without, are tried on splits of the labelled nodes; the best on
+    empty are what is to be predicted. Linear models, trees, nearest neighbours and
+    networks, with memory and without, are tried on splits of the labelled nodes; the best on
     validation is kept, or an ensemble of a few, and fitted to every label. Ctrl-C keeps
     the best so far and exits with 130; a second one ends at once, and keeps nothing.
 

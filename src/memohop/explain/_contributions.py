@@ -1,9 +1,14 @@
-r"""What features contribute to the logits of a model, or to its number: trees, linear, networks.
+r"""What features contribute to the logits of a model, or to its number.
 
-For trees these are LightGBM's own contributions. In a linear model, feature :math:`j` of node
-:math:`i` adds :math:`w_{jc}\,(x_{ij} - \bar{x}_j)` to the logit of class :math:`c`: like those of
-trees, contributions are differences from the mean over all nodes. Adding the same number to all
+For boosted trees these are LightGBM's own contributions. In a linear model, feature :math:`j` of
+node :math:`i` adds :math:`w_{jc}\,(x_{ij} - \bar{x}_j)` to the logit of class :math:`c`: like those
+of trees, contributions are differences from the mean over all nodes. Adding the same number to all
 logits changes no probability: only differences between classes count here.
+
+Extra trees and nearest neighbours have no logits that are sums. Their contributions are what those
+of a linear model are as well: by how much the logits, or the number, change where :math:`x_{ij}`
+takes the place of :math:`\bar{x}_j`. But they do not add up to a prediction: of two features that
+say the same, neither may seem to count.
 
 An input value :math:`x_{kj}` of node :math:`k` of a network contributes, to the first order,
 
@@ -50,7 +55,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from memohop.fit import Feature, Inputs, Linear, Matrix, Network
+from memohop.fit import Feature, Inputs, Linear, Matrix, Network, Trees
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.nn import MMP, FeatureLinear, keep_and_absorb
 from memohop.training.task import make_inputs
@@ -66,6 +71,8 @@ _LOOKED_AT = 400  # nodes, at most, over which the contributions of trees are av
 _FEWEST = 30  # of them, however many trees there are
 _WORK = 400_000  # nodes times trees: some seconds
 _TREES_AT_ONCE = 50  # nodes
+_CHANGES = 20_000  # of single values, in which contributions are differences: some seconds
+_LEAST = 1e-6  # probability of which a logarithm is taken
 _SENDERS = 2000  # nodes over which the contributions in networks are averaged
 _CLASSES = 10  # over which they are averaged: those that are predicted most often
 _AT_ONCE = 500  # rows of columns that are taken at once
@@ -84,6 +91,11 @@ def sizes(part: Any, inputs: Inputs, columns: Sequence[str]) -> Contributions:
     if isinstance(part, Linear):
         weight = _without_common(part.weight.astype(np.float64))
         means = np.abs(weight).mean(axis=1) * _mean_deviations(features)
+    elif not isinstance(part, Trees):
+        count = int(np.clip(_CHANGES // features.shape[1], _FEWEST // 3, _LOOKED_AT))
+        rows = _spread_out(inputs.nodes, count)
+        apart = (_without_common(_differences(part, features, row)) for row in rows)
+        means = sum(np.abs(each).mean(axis=1) for each in apart) / len(rows)
     else:
         count = int(np.clip(_WORK // part.count, _FEWEST, _LOOKED_AT))
         rows, means = _spread_out(inputs.nodes, count), np.zeros(features.shape[1])
@@ -107,11 +119,33 @@ def reasons(
     if isinstance(part, Linear):
         apart = _dense(features[[index]])[0] - np.asarray(features.mean(axis=0)).ravel()
         logits = apart[:, None] * part.weight.astype(np.float64)
+    elif not isinstance(part, Trees):
+        logits = _differences(part, features, index)
     else:
         logits = part.contributions(features[[index]])[0]
         if part.view.classes == 2:
             logits = np.hstack([-logits, logits]) / 2
     return summed(zip(part.view.names(inputs, columns), logits @ margin, strict=True))
+
+
+def _differences(part: Any, features: Matrix, row: int) -> Numbers:
+    """By how much each feature of a row changes the outputs from its mean, ``[features, outputs]``.
+
+    These are logarithms of probabilities, or numbers.
+    """
+    own, mean = _dense(features[[row]])[0], np.asarray(features.mean(axis=0)).ravel()
+    changed, base = np.flatnonzero(own != mean), _of_part(part, own[None])
+    differences = np.zeros((len(own), base.shape[1]))
+    for some in np.array_split(changed, -(-len(changed) // _AT_ONCE) or 1):
+        others = np.repeat(own[None], len(some), axis=0)
+        others[np.arange(len(some)), some] = mean[some]
+        differences[some] = base - _of_part(part, others)
+    return differences
+
+
+def _of_part(part: Any, features: Matrix) -> Numbers:
+    said = part.of_features(features).astype(np.float64)
+    return np.log(np.maximum(said, _LEAST)) if part.view.classes else said
 
 
 def summed(values: Iterable[tuple[Key, float]]) -> dict[Key, float]:

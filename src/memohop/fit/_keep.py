@@ -51,7 +51,9 @@ from memohop.fit._problem import Inputs
 from memohop.fit._record import FitRecord
 from memohop.fit._saved import Saved, Sizes, as_array
 from memohop.fit._views import View
+from memohop.fit.candidates._extra_trees import ExtraTrees
 from memohop.fit.candidates._linear import Linear
+from memohop.fit.candidates._nearest import Nearest
 from memohop.fit.candidates._network import Network
 from memohop.fit.candidates._trees import Trees
 from memohop.interrupts import interrupts_wait
@@ -68,7 +70,12 @@ _Digest: TypeAlias = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 _AboveZero: TypeAlias = Annotated[float, Meta(gt=0)]
 
 _NOT_IN_JSON = (bytes, date, datetime, timedelta)  # labels that would come back as strings
-_KINDS: dict[str, Any] = {"linear": Linear, "lightgbm": Trees}  # others are networks
+_KINDS: dict[str, Any] = {  # others are networks
+    "linear": Linear,
+    "lightgbm": Trees,
+    "extra-trees": ExtraTrees,
+    "nearest": Nearest,
+}
 
 MODEL_FOLDER = folders.Layout(
     what="saved model",

@@ -233,10 +233,15 @@ class Problem(Inputs):
     @cached_property
     def has_words(self) -> bool:
         """Whether some columns are numbers, and others are words or categories, mostly 0."""
-        return 0 < len(rarely_zero(self.x)) < self.x.shape[1]
+        return 0 < len(self.numbers) < self.x.shape[1]
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int64]:
+        """The columns that are rarely 0."""
+        return rarely_zero(self.x)
 
     def view(self, sees: Sees, means: Means = "all") -> View:
-        """How the features of trees and linear models are made."""
+        """How the features are made that models learn from."""
         if (sees, means) not in self._views:
             if sees in ("rows", "positions"):  # what all of them have is made once
                 self._views[sees, means] = self.view("neighbours", means).seeing(sees, self)

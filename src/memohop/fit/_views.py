@@ -1,4 +1,4 @@
-r"""The input of trees and linear models: a node's columns, its neighbours, its row of the graph.
+r"""What models learn from: a node's columns, its neighbours, its row of the graph.
 
 Linear models take the row itself, one feature for each possible neighbour. Trees need few features,
 so they take its position: the few numbers that say most of who its neighbours are.
@@ -60,7 +60,7 @@ _ENTRIES = 30_000_000  # the most in one-hop means of sparse columns that stay s
 
 @dataclass(frozen=True, eq=False)
 class View:
-    r"""How the features of trees and linear models are made, for one graph and for others.
+    r"""How features are made, for one graph and for others.
 
     Attributes:
         sees: The features that a model uses.

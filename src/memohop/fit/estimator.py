@@ -49,10 +49,11 @@ _LATER = 0.3  # share of the time left after the search to see what later nodes 
 class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """What classifiers and regressors of nodes have in common.
 
-    ``fit`` tries linear models and boosted trees on the columns, the same with features of the
-    neighbours, and networks, with and without memory-based message passing. It chooses by
-    validation nodes alone, and keeps the best model or an ensemble of a few. ``report_`` shows the
-    score of the columns, the gain from the graph and the gain from memory, on unused test nodes.
+    ``fit`` tries linear models, trees and nearest neighbours on the columns, the first two also
+    with features of the neighbours, and networks, with and without memory-based message passing. It
+    chooses by validation nodes alone, and keeps the best model or an ensemble of a few. ``report_``
+    shows the score of the columns, the gain from the graph and the gain from memory, on unused test
+    nodes.
 
     A graph is a feature matrix ``X`` (dense or sparse, a row for each node) with ``edges``; or a
     PyG ``Data``; or the result of ``memohop.read_graph``; or a NetworkX graph, whose other node

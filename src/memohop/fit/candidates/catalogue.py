@@ -8,7 +8,9 @@ from dataclasses import replace
 from memohop.errors import UsageError, unknown_name
 from memohop.fit._candidate import Family, room_in_ram
 from memohop.fit._problem import Problem
+from memohop.fit.candidates._extra_trees import ExtraTreesFamily
 from memohop.fit.candidates._linear import LinearFamily
+from memohop.fit.candidates._nearest import NearestFamily
 from memohop.fit.candidates._network import NetworkFamily
 from memohop.fit.candidates._trees import TreeFamily
 from memohop.fit.candidates.spaces import listed
@@ -19,9 +21,12 @@ from memohop.training.device import resident_bytes
 _OF_VIEWS = (
     LinearFamily("linear", "columns"),
     TreeFamily("lightgbm", "columns"),
+    ExtraTreesFamily("extra-trees", "columns"),
+    NearestFamily("nearest", "columns"),
     LinearFamily("linear+neighbours", "neighbours"),
     LinearFamily("linear+rows", "rows"),
     TreeFamily("lightgbm+neighbours", "neighbours"),
+    ExtraTreesFamily("extra-trees+neighbours", "neighbours"),
     TreeFamily("lightgbm+positions", "positions"),
 )
 _MANY = 100  # classes that take most of the RAM

@@ -42,8 +42,8 @@ class NetworkSpace:
 class Listed:
     """What ``spaces.toml`` lists."""
 
-    numbers: Mapping[str, Space]  # of ``networks``, of ``linear`` models and of ``lightgbm``
-    first: Mapping[str, Sequence[Mapping[str, float]]]  # the first numbers of the latter two
+    numbers: Mapping[str, Space]  # of ``networks``, and of what learns from features
+    first: Mapping[str, Sequence[Mapping[str, float]]]  # the first numbers of the latter
     networks: Mapping[str, NetworkSpace]  # by the id of the registry
 
 
