@@ -12,6 +12,7 @@ from torch_geometric.data import HeteroData
 from commands import read_csv, write_tables
 from memohop import GraphClassifier, GraphRegressor, UsageError, load_model, read_graph
 from memohop.cli import main
+from memohop.fit._inputs import read_alike
 from tiny_problem import QUICK, tiny_data, tiny_problem
 
 LINEAR = {"models": ["linear+neighbours"], **QUICK}
@@ -159,3 +160,56 @@ def test_a_score_needs_targets():
     with pytest.raises(UsageError, match="y has no label; give y"):
         model.score(data, np.full(60, np.nan))
     assert model.score() == model.score(data, tiny_problem().y) == model.score(tiny_data())
+
+
+MORE = EDGES | {"hours": [1.5 + i % 7 for i in range(60)], "how": ["bus", "car", "car"] * 20}
+LATER = NEW_EDGES | {"hours": [2.5, 6.5], "how": ["car", "bus"]}
+
+
+class TestColumnsOfEdges:
+    """They are columns of the nodes in every later table."""
+
+    @pytest.fixture
+    def model(self):
+        graph = read_graph(NODES, MORE, label="kind", **HOW)
+        assert len(graph.encoder.edges.made) == 14
+        return GraphClassifier(**LINEAR).fit(graph)
+
+    def test_the_graph_of_fit_is_recognised_by_them_too(self, model):
+        assert model.is_graph_of_fit(NODES, MORE)
+        assert not model.is_graph_of_fit(NODES, MORE | {"hours": [2.5] * 60})
+
+    def test_saved_models_make_them_again(self, model, tmp_path):
+        model.save(tmp_path / "model")
+        again = load_model(tmp_path / "model")
+        new = again.predict_proba(NEW, LATER)
+        assert (new == model.predict_proba(NEW, LATER)).all()
+        other = LATER | {"hours": [6.5, 2.5]}
+        assert (new != again.predict_proba(NEW, other)).any()
+        tables = write_tables(tmp_path, NEW, LATER)
+        assert said_by_command(tmp_path / "model", tmp_path, *tables) == [
+            str(kind) for kind in model.predict(NEW, LATER)
+        ]
+
+    def test_new_nodes_have_those_of_the_edges_that_come_with_them(self, model):
+        """Edges to nodes of ``fit`` count too, and change nothing for those."""
+        edges = LATER | {"t": ["y", "n7"]}
+        graph = read_alike(model, NEW, edges, append=True)
+        both = {name: [*NODES[name], *NEW.get(name, [None] * 3)] for name in NODES}
+        encoder = {"encoder": model.encoder_, "classes": ["a", "b"]}
+        expected = read_graph(both, edges, label="kind", **HOW, **encoder)
+        assert graph.data.x.tolist() == expected.data.x[60:].tolist()
+        assert model.predict(NEW, edges, append=True).shape == (3,)
+
+    def test_new_nodes_may_have_no_columns_of_their_own(self):
+        nodes = {name: NODES[name] for name in ("name", "kind")}
+        model = GraphClassifier(**LINEAR)
+        model.fit(read_graph(nodes, MORE, label="kind", **HOW))
+        assert model.n_features_in_ == len(model.encoder_.feature_names) > 1
+        new = {"name": NEW["name"]}
+        assert model.predict(new, LATER, append=True).shape == (3,)
+
+    def test_edges_without_them_are_refused(self, model):
+        for append in (False, True):
+            with pytest.raises(UsageError, match=r"lacks the column\(s\) 'hours', 'how', from"):
+                model.predict(NEW, NEW_EDGES, append=append)

@@ -179,10 +179,10 @@ class TableOptions(ReadOptions):
     """How a table of nodes and a table of edges are read.
 
     Attributes:
-        categorical: Columns to read as categories, with commas.
+        categorical: Columns to read as categories, of either table, with commas.
         numeric: Columns to read as numbers.
         text: Columns to read as texts.
-        drop: Columns to leave out.
+        drop: Columns to leave out, of either table.
         verbose: Show how the tables were read and what became of each column.
     """
 

@@ -5,7 +5,7 @@ Nothing heavy is imported here, so that a command line can have these options as
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -50,7 +50,8 @@ class ReadOptions:
             and the fifth before it for validation.
         group: The column with groups of nodes that a split must not tear apart, and that count as
             one each in intervals.
-        categorical: Columns to read as categories.
+        categorical: Columns to read as categories. These and the next three may also name columns
+            of the edge table; a name that both tables have means both.
         numeric: Columns to read as numbers.
         text: Columns to read as bags of words.
         drop: Columns to leave out.
@@ -132,6 +133,8 @@ class Roles(NamedTuple):
     sets: dict[str, str]  # the columns for split, time_column and group, by these names
     columns: list[str]  # those that become features
     readings: dict[str, Any]  # how columns are to be read, or drop, where the user says so
+    edge_readings: dict[str, Any]  # the same for columns of the edge table
+    edge_columns: list[str]  # those of the edge table that may describe its nodes
 
     @property
     def of_edges(self) -> list[str]:
@@ -141,14 +144,20 @@ class Roles(NamedTuple):
     @property
     def dropped(self) -> list[str]:
         """The columns that the user leaves out."""
-        return [name for name, reading in self.readings.items() if reading == "drop"]
+        asked = self.readings | self.edge_readings
+        return [name for name, reading in asked.items() if reading == "drop"]
 
     @property
     def spelled(self) -> list[str]:
         """The columns of a text file that are read as they are spelled."""
         words = [name for role, name in self.sets.items() if role != "time_column"]
-        words += [name for name, how in self.readings.items() if how in ("categorical", "text")]
+        words += spelled(self.readings)
         return [self.id, *([] if self.label is None else [self.label]), *words]
+
+
+def spelled(readings: Mapping[str, Any]) -> list[str]:
+    """The columns that the user wants to be read as they are spelled."""
+    return [name for name, how in readings.items() if how in ("categorical", "text")]
 
 
 def find_roles(nodes: UnreadTable, edges: UnreadTable, options: ReadOptions) -> Roles:
@@ -159,7 +168,8 @@ def find_roles(nodes: UnreadTable, edges: UnreadTable, options: ReadOptions) -> 
     uses = [("label", label)]
     if encoder is None:
         uses += [(role, getattr(options, role)) for role in _SETS]
-        uses += [(reading, name) for reading in _READINGS for name in getattr(options, reading)]
+        asked = [(reading, name) for reading in _READINGS for name in getattr(options, reading)]
+        uses += [use for use in asked if use[1] in nodes.columns or use[1] not in edges.columns]
     taken = {find_column(nodes, "id", options.id): "id"}
     for role, name in uses:
         if name is not None:
@@ -173,7 +183,7 @@ def find_roles(nodes: UnreadTable, edges: UnreadTable, options: ReadOptions) -> 
         )
     columns = [name for name in nodes.columns if taken.get(name) in (None, *_READINGS[:-1])]
     if encoder is not None:
-        encoder.check_columns(columns, nodes.name)
+        encoder.check_columns([*columns, *encoder.edges.made], nodes.name)
     if len(edges.columns) == 1:
         raise DataError(
             f"{edges.name} has one column, {edges.columns[0]!r}; an edge takes two, separated by "
@@ -184,9 +194,37 @@ def find_roles(nodes: UnreadTable, edges: UnreadTable, options: ReadOptions) -> 
     ends = list(of_edges)
     if options.weight is not None:
         _take(of_edges, edges, "weight", options.weight)
+    if encoder is None:
+        for reading, name in asked:
+            if name in edges.columns and not (name in of_edges and name in nodes.columns):
+                _take(of_edges, edges, reading, name)
+        of_nodes = [name for name in edges.columns if of_edges.get(name) in (None, *_READINGS[:-1])]
+    else:
+        of_nodes = [column.name for column in encoder.edges.columns]
+        check_there(of_nodes, edges.columns, edges.name)
     return Roles(
-        nodes, edges, next(iter(taken)), label, ends, options.weight, sets, columns, readings
+        nodes,
+        edges,
+        next(iter(taken)),
+        label,
+        ends,
+        options.weight,
+        sets,
+        columns,
+        readings,
+        {name: role for name, role in of_edges.items() if role in _READINGS},
+        of_nodes,
     )
+
+
+def check_there(needed: Iterable[str], names: Collection[str], table: str) -> None:
+    """Refuse a table, of which errors speak as ``table``, that lacks a column that is needed."""
+    there = set(names)
+    if absent := [name for name in needed if name not in there]:
+        raise UsageError(
+            f"{table} lacks the column(s) {', '.join(map(repr, absent))}, from which features "
+            "were made; give a table with the same columns, empty where unknown"
+        )
 
 
 def _take(taken: dict[str, str], table: UnreadTable, role: str, name: str) -> None:

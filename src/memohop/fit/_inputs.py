@@ -27,8 +27,10 @@ from memohop.data import tables
 from memohop.data.arcs import check_arcs, check_weights, in_unit
 from memohop.data.check import check_one_kind
 from memohop.data.folds import own_split
+from memohop.data.sparse_features import sharing
 from memohop.data.splits import OwnSplit
 from memohop.data.tables import ColumnEncoder, OwnGraph, find_column, open_table, read_graph
+from memohop.data.tables.column import Matrix
 from memohop.errors import DataError, UsageError
 from memohop.fit._problem import Inputs
 from memohop.pyg import Data
@@ -212,9 +214,9 @@ def _read_new_nodes(model: GraphEstimator, nodes: Any, edges: Any, **changes: An
     id = find_column(table, "id", reading.get("id"))
     first = table.read([id], text=[id])[id][:1]
     any_edge = pa.table({"source": first, "target": first})  # a graph of tables has edges
-    new = read_alike(
-        model, nodes, any_edge, **changes | {"source": None, "target": None, "weight": None}
-    )
+    of_nodes, of_edges = how_to_read(model)["encoder"].apart()
+    only_nodes = {"source": None, "target": None, "weight": None, "encoder": of_nodes}
+    new = read_alike(model, nodes, any_edge, **changes | only_nodes)
     old = {str(node) for node in model.ids_}
     if known := [node for node in map(str, new.ids) if node in old]:
         raise UsageError(
@@ -222,11 +224,21 @@ def _read_new_nodes(model: GraphEstimator, nodes: Any, edges: Any, **changes: An
             "in the graph of the model; leave them out, or predict without append"
         )
     everyone = {"id": [str(node) for node in (*model.ids_, *new.ids)]}
-    only_ids = {"label": None, "id": "id", "encoder": ColumnEncoder(())}
+    only_ids = {"label": None, "id": "id", "encoder": of_edges}
     joined = read_graph(everyone, edges, **reading | only_ids)
     data = copy(joined.data)  # its arcs, and their weights
     data.x, data.y = new.data.x, new.data.y
+    if of_edges.columns:
+        x = joined.x[-len(new.ids) :]  # beside what the node table says, if that is anything
+        x = _side_by_side(new.x, x) if of_nodes.columns else x
+        data.x = sharing(x) if sparse.issparse(x) else torch.from_numpy(x)
     return replace(new, data=data, notes=(*new.notes, *joined.warnings))
+
+
+def _side_by_side(left: Matrix, right: Matrix) -> Matrix:
+    if sparse.issparse(left) or sparse.issparse(right):
+        return sparse.hstack([left, right], format="csr")
+    return np.hstack([left, right])
 
 
 def _is_networkx(graph: Any) -> bool:

@@ -20,8 +20,8 @@ def read(nodes=NODES, edges=EDGES, label="kind", **more):
     return read_graph(nodes, edges, label=label, **more)
 
 
-def test_more_columns_in_the_edge_table_are_named_in_a_warning():
-    graph = read(edges=EDGES | {"weight": [1, 2, 3], "since": ["x", "y", "z"]})
+def test_columns_of_the_edge_table_that_say_nothing_are_named_in_a_warning():
+    graph = read(edges=EDGES | {"weight": [1, 1, 1], "since": ["x", "y", "z"]})
     told = "edges: every edge counts alike; not used: columns 'weight', 'since'"
     assert told in graph.warnings
     assert told in graph.notes

@@ -22,7 +22,7 @@ from memohop.data.read_options import ReadOptions, Roles, find_roles
 from memohop.data.tables.labels import Labels, no_labels, read_labels
 from memohop.data.tables.links import unused
 from memohop.data.tables.node_sets import read_sets
-from memohop.errors import DataError, whole_number
+from memohop.errors import DataError, UsageError, whole_number
 from memohop.folders import NO_DIGEST, sealed, sha256_of, working_folders
 from memohop.outputs import listed
 from memohop.version import __version__
@@ -72,6 +72,13 @@ def prepare(
     """
     options = ReadOptions(**how)
     whole_number("memory", memory, least=_LEAST_RAM)
+    if options.encoder is not None and options.encoder.edges.made:
+        names = [column.name for column in options.encoder.edges.columns]
+        raise UsageError(
+            f"the model learned from {listed(names)} of its edge table, which a prepared graph "
+            "does not use; predict from the tables themselves, or fit again with "
+            f"--drop {','.join(names)}"
+        )
     home = GRAPH_FOLDER.check_target(folder)
     node_files, edge_files = find_files(nodes, "nodes"), find_files(edges, "edges")
     inputs = [_identify(path) for path in (*node_files, *edge_files)]
@@ -145,7 +152,7 @@ def _write(
         progress("numbering and sorting the edges")
         lost = links.add_edges(drop_unknown=options.drop_unknown)
         arcs, directed, of_arcs = links.write(work, count, directed=options.directed)
-    more = [name for name in edges.columns if name not in roles.of_edges]
+    more = [name for name in edges.columns if name not in (*roles.of_edges, *roles.dropped)]
     warnings = [
         *table.warnings,
         *edges.warnings,

@@ -202,7 +202,7 @@ class Code(Number, frozen=True, tag="code"):
         """Whole numbers that may be names, some of which come twice."""
         if not _may_be_codes(cells):
             raise RejectColumn("its numbers measure something")
-        category = Category.fit(_spelled_codes(cells))
+        category = Category.fit(spelled_codes(cells))
         return cls(**asdict(Number.fit(cells)), category=category)
 
     def names(self) -> list[str]:
@@ -217,7 +217,7 @@ class Code(Number, frozen=True, tag="code"):
         """Both readings; a code without a feature is not told, since the number says it."""
         absent, notes = super().fill(cells, matrix)
         matrix.offset += 1
-        self.category.fill(_spelled_codes(cells), matrix)
+        self.category.fill(spelled_codes(cells), matrix)
         matrix.offset -= 1
         return absent, notes
 
@@ -236,7 +236,7 @@ def _are_mostly_zero(cells: Cells) -> bool:
     return bool(present.min() == 0 and np.count_nonzero(present) < most)
 
 
-def _spelled_codes(cells: Cells) -> Cells:
+def spelled_codes(cells: Cells) -> Cells:
     """Numbers as strings: 2.0 is 2, since tables with gaps store 2 as 2.0."""
     spelled = pa.array(cells.numbers, from_pandas=True).cast(pa.string())
     return Cells(cells.name, pa.chunked_array([spelled]))

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
+from memohop.data.read_options import check_there
 from memohop.data.tables._number_columns import Code, Flag, Number
 from memohop.data.tables._text_columns import Category, Words
 from memohop.data.tables.cells import Cells, Reading, RejectColumn, SaysNothing
 from memohop.data.tables.column import Column, FeatureMatrix, Matrix
-from memohop.errors import UsageError
 from memohop.outputs import count, listed
 
 KINDS: tuple[type[Column], ...] = (Flag, Code, Number, Words, Category)
@@ -28,6 +28,20 @@ if TYPE_CHECKING:
     AnyKind: TypeAlias = Column
 else:
     AnyKind = reduce(or_, KINDS)  # so that a saved column is read as its own kind
+
+
+class EdgeColumns(msgspec.Struct, frozen=True):
+    """Columns of an edge table, and the columns of nodes that are made of them.
+
+    Attributes:
+        columns: Those of the edge table, as fitted.
+        ways: Which edges of a node count: those from it, those to it, or those at either end.
+        made: The columns of nodes that became features, by their names.
+    """
+
+    columns: tuple[AnyKind, ...] = ()
+    ways: tuple[Literal["from", "to", "at"], ...] = ()
+    made: tuple[str, ...] = ()
 
 
 class ColumnEncoder(msgspec.Struct, frozen=True):
@@ -43,10 +57,12 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
     Attributes:
         columns: The columns that become features, in order.
         left_out: The columns without information.
+        edges: The columns of the edge table that some of these columns are made of.
     """
 
     columns: tuple[AnyKind, ...]
     left_out: tuple[str, ...] = ()
+    edges: EdgeColumns = EdgeColumns()
 
     def transform(self, table: pa.Table) -> tuple[Matrix, list[str]]:
         """The features of a table with these columns, and notes on values that did not fit.
@@ -75,13 +91,12 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
 
     def check_columns(self, names: Collection[str], table: str) -> None:
         """Refuse a table, of which errors speak as ``table``, that lacks a column it needs."""
-        there = set(names)
-        absent = [column.name for column in self.columns if column.name not in there]
-        if absent:
-            raise UsageError(
-                f"{table} lacks the column(s) {', '.join(map(repr, absent))}, from which features "
-                "were made; give a table with the same columns, empty where unknown"
-            )
+        check_there((column.name for column in self.columns), names, table)
+
+    def apart(self) -> tuple[ColumnEncoder, ColumnEncoder]:
+        """For the columns of the node table, and for those that are made of edges, which follow."""
+        own = tuple(column for column in self.columns if column.name not in self.edges.made)
+        return ColumnEncoder(own), ColumnEncoder(self.columns[len(own) :], edges=self.edges)
 
     @property
     def feature_names(self) -> list[str]:

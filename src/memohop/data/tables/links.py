@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from pyarrow.types import is_temporal
 
 from memohop.data.arcs import LARGEST_WEIGHT, merge_arcs
-from memohop.data.read_options import ReadOptions, Roles
-from memohop.data.tables.cells import Cells, whole_as_text
+from memohop.data.read_options import ReadOptions, Roles, spelled
+from memohop.data.tables.cells import Cells, as_text, whole_as_text
 from memohop.data.tables.sources import UnreadTable
 from memohop.errors import DataError
 from memohop.outputs import first_few, listed
@@ -25,6 +25,13 @@ EXTRAS = ((r"^0+([0-9])", r"\1"), (r"^([0-9]+)\.0+$", r"\1"))
 _FEW = 0.05  # share of edges that may be listed both ways, or not, by accident
 
 
+class EdgeRows(NamedTuple):
+    """Those columns of edge tables that may describe nodes, and the positions of both ends."""
+
+    columns: pa.Table
+    ends: NDArray[np.int64]  # [2, rows]
+
+
 class Links(NamedTuple):
     """Arcs between positions, what was done to the edges, and what was left out."""
 
@@ -33,6 +40,7 @@ class Links(NamedTuple):
     directed: bool = False  # whether an edge is one arc, or one each way
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
+    listed_both_ways: bool = False  # or said to have no direction
 
     @classmethod
     def of(
@@ -54,14 +62,17 @@ class Links(NamedTuple):
         merged = [merge_arcs(begin, end, nodes=nodes, both_ways=both) for both in ways]
         arcs, notes = merged[-1], []
         loops = int((arcs[0] == arcs[1]).sum())
+        both = directed is False
         if directed is None:
-            directed, note = direction_of(*(way.shape[1] - loops for way in merged))
+            counts = [way.shape[1] - loops for way in merged]
+            directed, note = direction_of(*counts)
+            both = share_both_ways(*counts) >= 1 - _FEW
             arcs, notes = merged[not directed], [note]
         span = None if weight is None or not weight.size else (weight.min(), weight.max())
         edges = arcs.shape[1] if directed else (arcs.shape[1] + loops) // 2
         notes += describe_edges(edges, len(begin), loops, span, directed=directed)
         if weight is None:
-            return cls(arcs, None, directed, notes)
+            return cls(arcs, None, directed, notes, listed_both_ways=both)
         keys = arcs[0] * nodes + arcs[1]
 
         def total(keys_of_edges: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -73,7 +84,7 @@ class Links(NamedTuple):
             back = total(end * nodes + begin)
             if not np.array_equal(sums, back):
                 sums += np.where(arcs[0] == arcs[1], 0, back)
-        return cls(arcs, sums.astype(np.float32), directed, notes)
+        return cls(arcs, sums.astype(np.float32), directed, notes, listed_both_ways=both)
 
 
 def describe_edges(
@@ -112,30 +123,48 @@ def node_ids(column: pa.ChunkedArray, name: str, table: str) -> pa.Array:
 
 def read_edges(
     tables: Sequence[UnreadTable], roles: Roles, ids: pa.Array, options: ReadOptions
-) -> Links:
+) -> tuple[Links, EdgeRows]:
     """The edges of tables between the positions of the ids."""
-    ends, weights, warnings = zip(
-        *(_located(table, roles, ids, drop_unknown=options.drop_unknown) for table in tables),
+    located, weights, columns, warnings = zip(
+        *(_located(table, roles, ids, options) for table in tables),
         strict=True,
     )
+    ends = np.concatenate(located, axis=1)
     links = Links.of(
-        np.concatenate(ends, axis=1),
+        ends,
         None if roles.weight is None else np.concatenate(weights),
         nodes=len(ids),
         directed=options.directed,
     )
-    return links._replace(warnings=list(chain(*warnings)))
+    return links._replace(warnings=list(chain(*warnings))), EdgeRows(_one_table(columns), ends)
+
+
+def _one_table(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of all tables; a column that is of several types becomes one of strings."""
+
+    def column(name: str) -> pa.ChunkedArray:
+        parts = [table.select([name]) for table in tables]
+        try:
+            return pa.concat_tables(parts, promote_options="permissive")[name]
+        except pa.ArrowException:
+            return pa.chunked_array(
+                [chunk for part in parts for chunk in as_text(part[name]).chunks]
+            )
+
+    return pa.table({name: column(name) for name in tables[0].column_names})
 
 
 def _located(
-    unread: UnreadTable, roles: Roles, ids: pa.Array, *, drop_unknown: bool
-) -> tuple[NDArray[np.int64], NDArray[np.float64] | None, list[str]]:
-    """Positions of both ends, weights if there are some, and warnings."""
+    unread: UnreadTable, roles: Roles, ids: pa.Array, options: ReadOptions
+) -> tuple[NDArray[np.int64], NDArray[np.float64] | None, pa.Table, list[str]]:
+    """Positions of both ends, weights if there are some, columns on nodes, and warnings."""
     name, weight = unread.name, roles.weight
-    table = unread.read(roles.of_edges, text=roles.ends)
+    fitted = () if options.encoder is None else options.encoder.edges.columns
+    verbatim = [column.name for column in fitted if column.verbatim]
+    text = [*roles.ends, *spelled(roles.edge_readings), *verbatim]
+    table = unread.read([*roles.of_edges, *roles.edge_columns], text=text)
     check_header(roles.ends, ids, name)
-    more = [column for column in unread.columns if column not in roles.of_edges]
-    warnings = [*unread.warnings, *unused(more, "column", f"{name}: ", weighted=weight is not None)]
+    warnings = [*unread.warnings]
     wrong = f"{name}: ids must be strings or whole numbers"
     columns = [whole_as_text(table[end], wrong) for end in roles.ends]
     ends = pa.chunked_array([part for column in columns for part in column.chunks])
@@ -147,9 +176,12 @@ def _located(
             rows.setdefault(columns[side][row].as_py(), row + 1)
         named = ", ".join(f"{value!r} (row {row})" for value, row in [*rows.items()][:_SHOWN])
         named += spelled_otherwise(ends.filter(pa.array(positions.ravel() < 0)).unique(), ids)
-        warnings += tell_unknown(name, unknown, len(known), named, drop_unknown=drop_unknown)
+        warnings += tell_unknown(
+            name, unknown, len(known), named, drop_unknown=options.drop_unknown
+        )
     weights = None if weight is None else edge_weights(table[weight], weight, name)[known]
-    return positions[:, known].astype(np.int64), weights, warnings
+    on_nodes = table.select(roles.edge_columns).filter(pa.array(known))
+    return positions[:, known].astype(np.int64), weights, on_nodes, warnings
 
 
 def check_header(ends: list[str], ids: pa.Array, table: str) -> None:
@@ -206,11 +238,16 @@ def _bare(ids: pa.Array) -> pa.Array:
     return ids
 
 
+def share_both_ways(listed: int, either: int) -> float:
+    """The share of arcs whose opposite is listed too."""
+    return (2 * listed - either) / max(listed, 1)
+
+
 def direction_of(listed: int, either: int) -> tuple[bool, str]:
     """Whether edges have a direction, and why, from how many arcs there are as listed, each once,
     without self-loops, and from their number with all opposites.
     """
-    share = (2 * listed - either) / max(listed, 1)  # that is listed both ways
+    share = share_both_ways(listed, either)
     if share >= 1 - _FEW:
         return False, "edges are listed both ways, so they have no direction"
     if share > _FEW:

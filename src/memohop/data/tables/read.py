@@ -18,6 +18,7 @@ from memohop.data.splits import OwnSplit
 from memohop.data.tables.cells import Reading, spelled_whole
 from memohop.data.tables.column import Matrix
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
+from memohop.data.tables.edge_columns import EdgeStatistics
 from memohop.data.tables.labels import Labels, no_labels, read_labels
 from memohop.data.tables.links import Links, node_ids, read_edges
 from memohop.data.tables.node_sets import read_sets
@@ -85,8 +86,9 @@ def read_graph(
 
     Args:
         nodes: One row for each node: its id, its label, and columns that become features.
-        edges: One row for each edge; a list of tables with the same columns is read as one. Columns
-            that are not used are named in a warning.
+        edges: One row for each edge; a list of tables with the same columns is read as one. Of
+            columns other than ids and weights, statistics become columns of the nodes; those that
+            are not used are named in a warning.
         label: The column of ``nodes`` with the labels, empty where they are to be predicted. With
             an ``encoder`` it may be None or a column that is not there: no node has a label then.
         **options: Which column is for what, and how columns are read: the other arguments of
@@ -113,24 +115,35 @@ def read_graph(
         for index, table in enumerate(edges if several else [edges])
     ]
     roles = find_roles(node_table, edge_tables[0], how)
-    check_alike(edge_tables, roles.of_edges)
+    if how.encoder is None:  # a column that some tables lack is not used
+        names = [set(table.columns) for table in edge_tables]
+        common = [name for name in roles.edge_columns if name in set.intersection(*names)]
+        roles = roles._replace(edge_columns=common)
+    check_alike(edge_tables, [*roles.of_edges, *roles.edge_columns])
     text_names = [] if how.encoder is None else how.encoder.text_names
     kept = [name for name in node_table.columns if name not in roles.dropped]
     table = node_table.read(kept, text=[*roles.spelled, *text_names])
     ids = node_ids(table[roles.id], roles.id, node_table.name)
+    links, rows = read_edges(edge_tables, roles, ids, how)
+    of_edges = EdgeStatistics.of(rows, links, roles, how.encoder, len(ids))
+    of_columns = of_edges.tell_columns(edge_tables, roles, again=how.encoder is not None)
+    del rows  # to make room for the features
     described = describe_nodes(
-        table.drop_columns([roles.id]),
+        of_edges.beside(table.drop_columns([roles.id])),
         roles.label,
         how,
-        readings=roles.readings,
+        readings=roles.readings | dict.fromkeys(of_edges.made, "numeric"),
         sets=roles.sets,
     )
-    del table  # to make room for the edges
-    pa.default_memory_pool().release_unused()
+    if how.encoder is None and described.encoder is not None:
+        described = described._replace(encoder=of_edges.known_to(described.encoder))
     as_known = ids.cast(pa.int64()) if spelled_whole(ids) else ids
     return own_graph(
         described,
-        read_edges(edge_tables, roles, ids, how),
+        links._replace(
+            notes=[*links.notes, *of_edges.notes],
+            warnings=[*links.warnings, *of_columns, *of_edges.warnings],
+        ),
         as_known.to_numpy(zero_copy_only=False),
         notes=(
             *node_table.notes,
