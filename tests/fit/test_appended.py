@@ -54,10 +54,10 @@ def test_another_graph_of_the_same_size_is_not_taken_for_that_of_fit(fitted):
     other[7] += 1e-3
     for x, arcs in ((other, ring(60)), (graph.x, (2 * ring(60)) % 60), (graph.x, ring(60)[:, 1:])):
         assert not fitted.is_graph_of_fit(x, arcs)
-    found = fitted.outputs(graph.x, ring(60), as_another_graph=True)
-    assert np.isfinite(found).all()
+    outputs = fitted.outputs(graph.x, ring(60), as_another_graph=True)
+    assert np.isfinite(outputs).all()
     if fitted.models[0] in ("linear+rows", "linkx"):
-        assert (found != own).any()
+        assert (outputs != own).any()
 
 
 def test_the_graph_of_fit_is_predicted_with_its_labels_however_it_is_given(fitted, tmp_path):
@@ -87,9 +87,9 @@ def test_the_graph_of_fit_is_predicted_with_its_labels_however_it_is_given(fitte
 def test_directions_that_did_not_count_in_fit_do_not_count_later(fitted):
     one_way, two_ways = ring(60)[:, :60], ring(60)
     if "gcn" not in fitted.models[0]:  # which makes its own graph from the arcs
-        found = fitted.outputs(fitted.graph_.x, one_way)
+        outputs = fitted.outputs(fitted.graph_.x, one_way)
         same = fitted.outputs(fitted.graph_.x, two_ways, as_another_graph=True)
-        assert found == pytest.approx(same, abs=1e-5)
+        assert outputs == pytest.approx(same, abs=1e-5)
 
 
 def test_calls_that_cannot_be_right(fitted):

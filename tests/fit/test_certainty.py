@@ -38,10 +38,10 @@ def every_node_tested(y, groups=None, **given):
     return replace(problem, masks=problem.masks._replace(test=np.ones(len(y), dtype=bool)))
 
 
-def gap_of(problem, one, other):
+def gap_of(problem, first_right, second_right):
     """The difference of models that are right on these nodes."""
     test = problem.masks.test
-    said = (says(problem, right, 1.0)[test] for right in (one, other))
+    said = (says(problem, right, 1.0)[test] for right in (first_right, second_right))
     return paired_interval(problem, test, *said)
 
 
@@ -52,14 +52,14 @@ def score_of(problem, right):
 
 def test_the_interval_of_few_test_nodes_leaves_out_one_at_a_time():
     m = 12
-    one, other = np.arange(m) % 4 != 0, np.arange(m) % 3 != 0
-    found = gap_of(every_node_tested(np.arange(m) % 2), one, other)
-    differences = one.astype(float) - other
+    first_right, second_right = np.arange(m) % 4 != 0, np.arange(m) % 3 != 0
+    gap = gap_of(every_node_tested(np.arange(m) % 2), first_right, second_right)
+    differences = first_right.astype(float) - second_right
     left_out = np.array([np.delete(differences, node).mean() for node in range(m)])
     variance = (m - 1) / m * ((left_out - left_out.mean()) ** 2).sum() + 1 / (m + 2) ** 2
     reach = stats.t.ppf(0.975, m - 1) * np.sqrt(variance)
     expected = (differences.mean(), differences.mean() - reach, differences.mean() + reach)
-    assert (found.mean, found.low, found.high) == pytest.approx(expected)
+    assert (gap.mean, gap.low, gap.high) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -74,34 +74,34 @@ def test_a_model_against_itself_may_be_ahead_by_a_node_of_the_rarer_class(metric
     problem = tiny_problem(y=np.repeat([0, 1], sizes), metric=metric)
     assert np.bincount(problem.y[problem.masks.test]).tolist() == [size // 5 for size in sizes]
     right = problem.y >= 0
-    found = gap_of(problem, right, right)
-    assert (found.mean, found.low, found.high) == pytest.approx((0, -high, high))
+    gap = gap_of(problem, right, right)
+    assert (gap.mean, gap.low, gap.high) == pytest.approx((0, -high, high))
 
 
 def test_nodes_of_a_group_count_as_one():
     """Each node three times, in a group, has the interval of groups, not that of three times as
     many nodes."""
-    y, one, other = np.arange(12) % 2, np.arange(12) % 4 != 0, np.arange(12) % 3 != 0
+    y, first_right, second_right = np.arange(12) % 2, np.arange(12) % 4 != 0, np.arange(12) % 3 != 0
     once = every_node_tested(y)
-    y, thrice_one, thrice_other, groups = (
-        np.repeat(each, 3) for each in (y, one, other, np.arange(12))
+    y, first_thrice, second_thrice, groups = (
+        np.repeat(each, 3) for each in (y, first_right, second_right, np.arange(12))
     )
     thrice = every_node_tested(y, groups)
-    for found, expected in (
-        (gap_of(thrice, thrice_one, thrice_other), gap_of(once, one, other)),
-        (score_of(thrice, thrice_one), score_of(once, one)),
+    for interval, expected in (
+        (gap_of(thrice, first_thrice, second_thrice), gap_of(once, first_right, second_right)),
+        (score_of(thrice, first_thrice), score_of(once, first_right)),
     ):
         ends = (expected.mean, expected.low, expected.high)
-        assert (found.mean, found.low, found.high) == pytest.approx(ends, rel=1e-5)
+        assert (interval.mean, interval.low, interval.high) == pytest.approx(ends, rel=1e-5)
 
 
 @pytest.mark.parametrize(("groups", "says_nothing"), [(4, True), (5, False), (1, True)])
 def test_a_few_groups_say_nothing_however_many_their_nodes(groups, says_nothing):
     nodes = np.arange(300)
     problem = every_node_tested(nodes % 2, nodes // 2 % groups)
-    found = gap_of(problem, nodes % 7 != 0, nodes >= 0)
-    assert found.says_nothing is says_nothing
-    assert (found.low, found.high) == (-1, 1) or not says_nothing
+    gap = gap_of(problem, nodes % 7 != 0, nodes >= 0)
+    assert gap.says_nothing is says_nothing
+    assert (gap.low, gap.high) == (-1, 1) or not says_nothing
     score = score_of(problem, nodes % 7 != 0)
     assert ((score.low, score.high) == (0, 1)) is (groups == 1)
 
@@ -109,10 +109,10 @@ def test_a_few_groups_say_nothing_however_many_their_nodes(groups, says_nothing)
 def test_a_group_with_most_of_the_nodes_leaves_few_degrees_of_freedom():
     """They are those of equal blocks that would be worth as much."""
     nodes = np.arange(60)
-    found = score_of(every_node_tested(nodes % 2, np.maximum(nodes - 40, 0)), nodes >= 0)
+    score = score_of(every_node_tested(nodes % 2, np.maximum(nodes - 40, 0)), nodes >= 0)
     worth = 60**2 / (41**2 + 19)
     square = stats.t.ppf(0.975, worth - 1) ** 2
-    assert found.low == pytest.approx(worth / (worth + square))
+    assert score.low == pytest.approx(worth / (worth + square))
 
 
 @pytest.mark.parametrize("grouped", [True, False])
@@ -126,26 +126,26 @@ def test_what_random_labels_of_groups_claim(grouped):
         groups = np.repeat(np.arange(25), generator.integers(4, 9, 25))
         y, *said = (generator.integers(2, size=25)[groups] for _ in range(3))
         problem = every_node_tested(y, groups if grouped else None)
-        found = gap_of(problem, *(each == y for each in said))
-        missed += found.above_zero or found.below_zero
+        gap = gap_of(problem, *(each == y for each in said))
+        missed += gap.above_zero or gap.below_zero
     assert missed <= 0.07 * draws if grouped else missed > 0.15 * draws
 
 
 @pytest.mark.parametrize("right", [12, 11, 6, 0])
 def test_the_interval_of_an_accuracy_is_that_of_wilson(right):
-    found = score_of(every_node_tested(np.arange(12) % 2), np.arange(12) < right)
+    score = score_of(every_node_tested(np.arange(12) % 2), np.arange(12) < right)
     share, t = right / 12, stats.t.ppf(0.975, 11)
     nodes = 11 if 0 < right < 12 else 12  # the jackknife's variance is s (1 - s) / (m - 1)
     reach = t * np.sqrt(share * (1 - share) / nodes + t**2 / (4 * nodes**2))
     ends = [(share + t**2 / (2 * nodes) + side * reach) / (1 + t**2 / nodes) for side in (-1, 1)]
-    assert (found.mean, found.low, found.high) == pytest.approx((share, *ends), abs=1e-6)
+    assert (score.mean, score.low, score.high) == pytest.approx((share, *ends), abs=1e-6)
 
 
 @pytest.mark.parametrize("share", [0.6, 0.9, 0.97])
 def test_intervals_of_scores_hold_the_truth_in_nearly_all_draws(share):
     generator, problem = np.random.default_rng(0), every_node_tested(np.arange(60) % 2)
-    found = [score_of(problem, generator.random(60) < share) for _ in range(200)]
-    held = np.mean([interval.low <= share <= interval.high for interval in found])
+    scores = [score_of(problem, generator.random(60) < share) for _ in range(200)]
+    held = np.mean([interval.low <= share <= interval.high for interval in scores])
     assert 0.92 <= held <= 0.99  # numbers of right nodes are whole: few can be 95 % sure
 
 
@@ -160,17 +160,19 @@ def test_an_error_has_an_interval_in_its_own_unit():
     generator = np.random.default_rng(0)
     y = 1000 * generator.normal(size=40)
     problem = of_numbers(y)
-    one, other = ((y + 900 * generator.normal(size=40)).astype("f4")[:, None] for _ in range(2))
-    far = [np.abs(said[:, 0] - y) for said in (one, other)]
+    first_said, second_said = (
+        (y + 900 * generator.normal(size=40)).astype("f4")[:, None] for _ in range(2)
+    )
+    far = [np.abs(said[:, 0] - y) for said in (first_said, second_said)]
     t = stats.t.ppf(0.975, 39)
-    found = score_interval(problem, problem.masks.test, one)
+    score = score_interval(problem, problem.masks.test, first_said)
     factor = np.exp(t * far[0].std(ddof=1) / np.sqrt(40) / far[0].mean())
-    assert (found.low, found.high) == pytest.approx((found.mean * factor, found.mean / factor))
-    gap = paired_interval(problem, problem.masks.test, one, other)
+    assert (score.low, score.high) == pytest.approx((score.mean * factor, score.mean / factor))
+    gap = paired_interval(problem, problem.masks.test, first_said, second_said)
     assert gap.high - gap.mean == pytest.approx(t * (far[1] - far[0]).std(ddof=1) / np.sqrt(40))
     assert gap.low < -1 < 1 < gap.high
     assert not gap.says_nothing
-    unknown = paired_interval(problem, np.arange(40) < 9, one[:9], other[:9])
+    unknown = paired_interval(problem, np.arange(40) < 9, first_said[:9], second_said[:9])
     assert unknown.says_nothing
     assert METRICS["mae"].gap_in_unit(unknown.low) is None
 
@@ -179,9 +181,9 @@ def test_nodes_of_many_numbers_are_left_out_at_random():
     """Blocks with as many high as low numbers would not vary as the error does."""
     y = np.random.default_rng(0).normal(size=400)
     problem = of_numbers(y)
-    found = score_interval(problem, problem.masks.test, np.zeros((400, 1), dtype=np.float32))
+    score = score_interval(problem, problem.masks.test, np.zeros((400, 1), dtype=np.float32))
     reach = stats.t.ppf(0.975, 49) * np.abs(y).std() / 20
-    assert found.high - found.low == pytest.approx(2 * reach, rel=0.25)
+    assert score.high - score.low == pytest.approx(2 * reach, rel=0.25)
 
 
 def test_average_precision_of_few_positive_nodes_is_too_high():
@@ -264,12 +266,12 @@ def draw(classes: int, rows: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
 def test_what_is_too_sure_or_leans_towards_a_class_is_undone(classes, wrong, shifts, off):
     honest, y = draw(classes)
     said = wrong.of(honest)
-    found = fit_calibration(said, y, shifted=bool(shifts))
-    assert found.temperature == pytest.approx(1 / wrong.temperature, rel=0.05)
-    centred = np.subtract(found.shifts, np.mean(found.shifts or 0))
+    calibration = fit_calibration(said, y, shifted=bool(shifts))
+    assert calibration.temperature == pytest.approx(1 / wrong.temperature, rel=0.05)
+    centred = np.subtract(calibration.shifts, np.mean(calibration.shifts or 0))
     assert centred == pytest.approx(np.array(shifts), abs=0.05)
     assert np.allclose(Calibration(1 / wrong.temperature, shifts).of(said), honest, atol=off)
-    assert np.allclose(found.of(said), honest, atol=0.03)
+    assert np.allclose(calibration.of(said), honest, atol=0.03)
 
 
 def test_it_is_the_minimum_that_a_search_without_gradients_finds():
@@ -283,8 +285,8 @@ def test_it_is_the_minimum_that_a_search_without_gradients_finds():
         return -np.log(right).sum() + (theta[1:] ** 2).sum() / 2
 
     slow = minimize(loss, np.zeros(4), method="Nelder-Mead", options={"maxiter": 4000})
-    found = fit_calibration(wrong, y, shifted=True)
-    theta = np.array([-np.log(found.temperature), *found.shifts])
+    calibration = fit_calibration(wrong, y, shifted=True)
+    theta = np.array([-np.log(calibration.temperature), *calibration.shifts])
     assert loss(theta) == pytest.approx(slow.fun, rel=1e-4)
     assert loss(theta) <= slow.fun * (1 + 1e-6)
 
@@ -292,8 +294,8 @@ def test_it_is_the_minimum_that_a_search_without_gradients_finds():
 def test_few_nodes_shift_little_and_a_class_that_is_not_validated_not_at_all():
     honest, y = draw(3)
     assert fit_calibration(honest[y < 2], y[y < 2], shifted=True).shifts[2] == 0
-    found = fit_calibration(np.full((2, 2), 0.5), np.zeros(2, dtype=int), shifted=True)
-    assert 0 < found.shifts[0] < 1
+    calibration = fit_calibration(np.full((2, 2), 0.5), np.zeros(2, dtype=int), shifted=True)
+    assert 0 < calibration.shifts[0] < 1
 
 
 def test_numbers_stay_as_they_are():
@@ -309,9 +311,10 @@ def test_what_time_is_too_short_for_is_calibrated_roughly():
     def enough():
         raise Enough
 
-    found = [fit_calibration(leaning, y, shifted=True, look=look) for look in (enough, list)]
+    calibrations = [fit_calibration(leaning, y, shifted=True, look=look) for look in (enough, list)]
     losses = [
-        -np.log(one.of(leaning)[np.arange(len(y)), y]).mean() for one in (Calibration(), *found)
+        -np.log(calibration.of(leaning)[np.arange(len(y)), y]).mean()
+        for calibration in (Calibration(), *calibrations)
     ]
     assert losses[0] > losses[1] > losses[2]
 

@@ -38,35 +38,37 @@ def classifier(**options):
 @pytest.mark.parametrize("val", [True, False])
 def test_the_test_nodes_of_a_graph_are_never_learned_from(val):
     scrambled = np.where(TEST, 1 - Y, Y)
-    one, other = (classifier().fit(with_masks(each, val=val)) for each in (Y, scrambled))
-    assert (one.predict_proba() == other.predict_proba()).all()
-    assert one.report_.own_test
-    assert f"test: {TEST.sum()} nodes that came with the graph" in one.report_.legend()
-    assert one.report_.val == other.report_.val
-    assert one.report_.test == pytest.approx(1 - other.report_.test)
-    assert (one.graph_.y[TEST] == -1).all()
+    model, scrambled_model = (
+        classifier().fit(with_masks(each, val=val)) for each in (Y, scrambled)
+    )
+    assert (model.predict_proba() == scrambled_model.predict_proba()).all()
+    assert model.report_.own_test
+    assert f"test: {TEST.sum()} nodes that came with the graph" in model.report_.legend()
+    assert model.report_.val == scrambled_model.report_.val
+    assert model.report_.test == pytest.approx(1 - scrambled_model.report_.test)
+    assert (model.graph_.y[TEST] == -1).all()
 
 
 def test_a_search_on_named_validation_nodes_has_one_split_and_the_kept_model_all():
-    found = classifier(splits=3).fit(with_masks(Y))
-    assert found.report_.splits == 1
-    assert f"validation: {TRAIN.sum()} training and {VAL.sum()} val" in found.report_.legend()
-    assert {len(one.models) for one in found.model_.components} == {3}
-    assert "Each was fitted 3 times" in record_card(found)
-    whole = found.model_.components[0]
+    model = classifier(splits=3).fit(with_masks(Y))
+    assert model.report_.splits == 1
+    assert f"validation: {TRAIN.sum()} training and {VAL.sum()} val" in model.report_.legend()
+    assert {len(component.models) for component in model.model_.components} == {3}
+    assert "Each was fitted 3 times" in record_card(model)
+    whole = model.model_.components[0]
     for counts, times in (((1, 3, 2), "1 to 3 times"), ((1, 1), "once")):
         parts = tuple(replace(whole, models=whole.models[:count]) for count in counts)
-        found.model_ = replace(found.model_, components=parts)
-        assert f"Each was fitted {times}, to other parts" in record_card(found)
+        model.model_ = replace(model.model_, components=parts)
+        assert f"Each was fitted {times}, to other parts" in record_card(model)
 
 
 def test_nodes_that_are_in_no_mask_are_not_learned_from():
     graph = with_masks(Y)
     graph.train_mask[:6] = False
-    other = graph.clone()
-    other.y[:6][torch.from_numpy(TRAIN)[:6]] = 1
-    one, same = (classifier(models=["linear+rows"]).fit(each) for each in (graph, other))
-    assert (one.predict_proba() == same.predict_proba()).all()
+    relabelled = graph.clone()
+    relabelled.y[:6][torch.from_numpy(TRAIN)[:6]] = 1
+    model, same = (classifier(models=["linear+rows"]).fit(each) for each in (graph, relabelled))
+    assert (model.predict_proba() == same.predict_proba()).all()
 
 
 def test_test_nodes_without_labels_are_predicted_and_others_tested():
@@ -101,16 +103,16 @@ def test_labels_of_other_nodes_do_not_change_what_one_split_learns(searches):
 
     for searches.change in (lambda problem: None, scramble):
         classifier(models=["linear"]).fit(X, Y, ring(60))
-    one, other = (result.candidates[0].fits[0].part for result in searches.results)
-    assert (one.weight == other.weight).all()
+    part, scrambled_part = (result.candidates[0].fits[0].part for result in searches.results)
+    assert (part.weight == scrambled_part.weight).all()
 
 
 def test_the_same_again_with_a_number_of_trials():
-    one, again = (classifier(trials=2).fit(X, Y, ring(60)) for _ in range(2))
-    assert (one.predict_proba() == again.predict_proba()).all()
-    assert one.report_.kept == again.report_.kept
+    model, again = (classifier(trials=2).fit(X, Y, ring(60)) for _ in range(2))
+    assert (model.predict_proba() == again.predict_proba()).all()
+    assert model.report_.kept == again.report_.kept
     other = classifier(random_state=7).fit(X, Y, ring(60))
-    assert not np.array_equal(one.predict_proba(), other.predict_proba())
+    assert not np.array_equal(model.predict_proba(), other.predict_proba())
 
 
 def test_an_interrupted_search_keeps_what_it_has():
@@ -144,8 +146,8 @@ def test_models_that_cannot_be_fitted_to_the_graph_are_named(models):
 
 @pytest.mark.parametrize("name", ["linear", "lightgbm", "mlp"])
 def test_the_shortest_time_has_a_model_of_each_kind(name):
-    found = classifier(models=[name], time=0, trials=None).fit(X, Y)
-    assert set(found.predict(X)) <= set(Y)
+    model = classifier(models=[name], time=0, trials=None).fit(X, Y)
+    assert set(model.predict(X)) <= set(Y)
 
 
 def test_a_ranking_needs_both_classes_in_each_part():
@@ -161,7 +163,7 @@ def test_predictions_follow_the_graph_that_is_given():
     graphs = [tiny_problem(seed=seed).x for seed in range(6)]
     first = [fitted.predict_proba(x, ring(60)) for x in graphs]
     again = [fitted.predict_proba(x, ring(60)) for x in reversed(graphs)]
-    assert all((one == other).all() for one, other in zip(first, again[::-1], strict=True))
+    assert all((shares == later).all() for shares, later in zip(first, again[::-1], strict=True))
     assert not (first[0] == first[1]).all()
 
 

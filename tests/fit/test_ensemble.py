@@ -93,10 +93,10 @@ def test_of_many_candidates_no_single_one_decides(problem):
     weights = choose_weights(problem, many, [0, 1])
     assert (weights > 0).sum() > 3
     said = [
-        sum(weight * one.fits[split].val for weight, one in zip(weights, many, strict=True))
+        sum(weight * tried.fits[split].val for weight, tried in zip(weights, many, strict=True))
         for split in range(2)
     ]
-    scores = [problem.score(one, problem.masks.val[:, s]) for s, one in enumerate(said)]
+    scores = [problem.score(outputs, problem.masks.val[:, s]) for s, outputs in enumerate(said)]
     assert np.mean(scores) >= many[0].mean([0, 1])
 
 
@@ -104,9 +104,9 @@ def test_weights_below_the_limit_are_dropped(problem, monkeypatch):
     three = [candidate(problem, name, problem.y >= 0) for name in "abc"]
     weights = np.array([0.70, 0.26, 0.04])
     monkeypatch.setattr(ensemble, "choose_weights", lambda *args: weights)
-    found = choose(problem, Search(three, [0, 1]))
-    assert [one.setting.family for one in found.weights] == ["a", "b"]
-    assert [*found.weights.values()] == pytest.approx([0.70 / 0.96, 0.26 / 0.96])
+    choice = choose(problem, Search(three, [0, 1]))
+    assert [tried.setting.family for tried in choice.weights] == ["a", "b"]
+    assert [*choice.weights.values()] == pytest.approx([0.70 / 0.96, 0.26 / 0.96])
 
 
 def test_one_candidate_where_one_is_wanted(problem):
@@ -123,8 +123,8 @@ def test_a_candidate_whose_models_were_forgotten_is_not_chosen(problem):
     best = candidate(problem, "best", np.ones(problem.nodes, bool))
     best.fits = {split: replace(fit, part=None) for split, fit in best.fits.items()}
     other = candidate(problem, "other", np.arange(problem.nodes) % 4 > 0)
-    found = choose(problem, Search([best, other], [0, 1]))
-    assert [one.setting.family for one in found.weights] == ["other"]
+    choice = choose(problem, Search([best, other], [0, 1]))
+    assert [tried.setting.family for tried in choice.weights] == ["other"]
 
 
 def test_probabilities_are_calibrated_on_validation(problem):
@@ -132,9 +132,9 @@ def test_probabilities_are_calibrated_on_validation(problem):
     right = np.zeros(60, dtype=bool)
     for mask in (problem.masks.val[:, 0], problem.masks.val[:, 1], problem.masks.test):
         right[np.flatnonzero(mask)[::4]] = True
-    one = candidate(problem, "a", ~right, sure=0.95)
-    found = choose(problem, Search([one], [0, 1]))
-    calibrated = found.calibration.of(np.array([[0.05, 0.95], [0.95, 0.05]]))
+    tried = candidate(problem, "a", ~right, sure=0.95)
+    choice = choose(problem, Search([tried], [0, 1]))
+    calibrated = choice.calibration.of(np.array([[0.05, 0.95], [0.95, 0.05]]))
     assert np.diag(calibrated[:, ::-1]).mean() == pytest.approx(0.75, abs=0.01)
 
 
@@ -153,13 +153,13 @@ def test_classes_are_shifted_unless_they_count_alike(metric, balanced, shifted):
     problem = tiny_problem(y=y, metric=metric)
     said = np.where(y == 1, 0.45, 0.05) + 0.1 * (np.arange(100) % 3 == 0)
     outputs = np.stack([1 - said, said], axis=1).astype(np.float32)
-    one = toy_kind.candidate(problem, outputs)
-    found = choose(problem, Search([one], [0, 1]), balanced=balanced)
-    assert bool(found.calibration.shifts) == shifted
+    tried = toy_kind.candidate(problem, outputs)
+    choice = choose(problem, Search([tried], [0, 1]), balanced=balanced)
+    assert bool(choice.calibration.shifts) == shifted
     if shifted:
-        assert found.calibration.shifts[1] > found.calibration.shifts[0]
+        assert choice.calibration.shifts[1] > choice.calibration.shifts[0]
     truth = y[problem.masks.test]
-    right = (found.of_test([0, 1]).argmax(axis=1) == truth).mean()
+    right = (choice.of_test([0, 1]).argmax(axis=1) == truth).mean()
     assert (right == 1) == shifted
 
 
@@ -167,8 +167,8 @@ def test_classes_are_shifted_unless_they_count_alike(metric, balanced, shifted):
 def test_what_was_chosen_is_fitted_to_every_label(seconds, problem, chosen):
     kinds = {"a": Refits(1.0), "b": Refits(1.0)}
     kept = fit_to_all(problem, kinds, chosen, seconds=seconds)
-    assert [one.setting.family for one in kept.components] == ["b", "a"]
-    assert [one.weight for one in kept.components] == [0.75, 0.25]
+    assert [component.setting.family for component in kept.components] == ["b", "a"]
+    assert [component.weight for component in kept.components] == [0.75, 0.25]
     assert kinds["a"].splits == kinds["b"].splits == [0, 1]
     assert np.allclose(kept.outputs(problem).max(axis=1), 0.9)
 
@@ -202,8 +202,8 @@ def test_a_fit_with_outputs_that_are_no_numbers_is_not_used(problem, chosen):
 
 
 def test_without_time_the_models_of_the_search_stay(problem, chosen):
-    for one in chosen.weights:
-        one.seconds = 1.0
+    for tried in chosen.weights:
+        tried.seconds = 1.0
     for seconds, splits in ((1.5, [0]), (0, [])):
         kinds = {"a": Refits(1.0), "b": Refits(1.0)}
         kept = fit_to_all(problem, kinds, chosen, seconds=seconds)

@@ -85,8 +85,8 @@ def test_logistic_regression_is_that_of_scikit_learn(classes, form, freedom, mon
     counts = np.linspace(0.5, 2, len(y))
     weight, bias = logistic_regression(form(x), y, counts, freedom, lambda: None)
     model = LogisticRegression(C=freedom, tol=1e-9, max_iter=1000).fit(x, y, sample_weight=counts)
-    found = softmax(x @ weight.T + bias, axis=1)
-    assert np.allclose(found, model.predict_proba(x), atol=1e-6)
+    probabilities = softmax(x @ weight.T + bias, axis=1)
+    assert np.allclose(probabilities, model.predict_proba(x), atol=1e-6)
 
 
 def test_logistic_regression_stops_when_asked_to_with_the_weights_so_far():

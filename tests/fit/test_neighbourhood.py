@@ -28,19 +28,20 @@ def test_the_mean_over_neighbours():
 
 def test_the_mean_of_sparse_columns_stays_sparse():
     x = sparse.csr_array(np.eye(4, dtype=np.float32))
-    found = Neighbourhood(ARCS, 4).mean(x)
-    assert sparse.issparse(found)
-    assert np.allclose(found.toarray()[1], [1 / 3, 0, 1 / 3, 1 / 3])
+    means = Neighbourhood(ARCS, 4).mean(x)
+    assert sparse.issparse(means)
+    assert np.allclose(means.toarray()[1], [1 / 3, 0, 1 / 3, 1 / 3])
 
 
 def test_label_shares_of_one_and_two_hops_without_the_own_label():
     y = np.array([0, -1, 1, 1])  # overall: a third of class 0, two thirds of class 1
-    found = Neighbourhood(ARCS, 4).label_shares(y, classes=2)
-    one, one_count, two, two_count = found[:, :2], found[:, 2], found[:, 3:5], found[:, 5]
-    assert np.allclose(one[1], [(1 + 1 / 3) / 4, (2 + 2 / 3) / 4])
+    shares = Neighbourhood(ARCS, 4).label_shares(y, classes=2)
+    one_hop, one_count = shares[:, :2], shares[:, 2]
+    two_hops, two_count = shares[:, 3:5], shares[:, 5]
+    assert np.allclose(one_hop[1], [(1 + 1 / 3) / 4, (2 + 2 / 3) / 4])
     assert np.allclose(one_count[1], np.log(4))
-    assert np.allclose(one[0], [1 / 3, 2 / 3])  # its only neighbour has no label
-    assert np.allclose(two[0], [(1 / 3) / 3, (2 + 2 / 3) / 3])  # 2 and 3, not itself
+    assert np.allclose(one_hop[0], [1 / 3, 2 / 3])  # its only neighbour has no label
+    assert np.allclose(two_hops[0], [(1 / 3) / 3, (2 + 2 / 3) / 3])  # 2 and 3, not itself
     assert np.allclose(two_count[1], 0)  # two steps from 1 lead back to 1 alone
 
 
@@ -54,8 +55,8 @@ def test_directions_are_kept_apart():
 
 def test_numbers_have_means():
     y = np.array([1.0, np.nan, 4.0, 7.0])
-    found = Neighbourhood(ARCS, 4).label_shares(y, classes=0)
-    assert np.allclose(found[1, 0], (1 + 4 + 7 + 4) / 4)
+    shares = Neighbourhood(ARCS, 4).label_shares(y, classes=0)
+    assert np.allclose(shares[1, 0], (1 + 4 + 7 + 4) / 4)
 
 
 @pytest.mark.parametrize("weight", [1234.56, 12345.67, 1e-9, 1e20])
@@ -92,14 +93,14 @@ def test_weights_in_any_unit_and_no_trace_of_the_own_label(graph, power):
     def near(unit: float) -> Neighbourhood:
         return Neighbourhood(pairs, len(y), in_unit(weights * unit, mean_weight(weights * unit)))
 
-    found = near(10.0**power).label_shares(y, classes, overall)
+    shares = near(10.0**power).label_shares(y, classes, overall)
     plain = near(1.0)
     for node in range(len(y)):
         hidden, other = y.copy(), y.copy()
         hidden[node] = -1 if classes else np.nan
         if hidden[node] != y[node]:
             other[node] = (y[node] + 1) % 3 if classes else 1e6 * y[node] - 7
-        mine = found[node]
+        mine = shares[node]
         assert mine == pytest.approx(_shares(plain, hidden, node, classes, overall), rel=2e-6)
         assert mine == pytest.approx(plain.label_shares(other, classes, overall)[node], rel=2e-6)
 
@@ -109,9 +110,9 @@ def _shares(near, y, node, classes, overall):
     known = y >= 0 if classes else ~np.isnan(y)
     values = np.eye(3)[np.maximum(y, 0)] if classes else np.nan_to_num(y)[:, None]
     values = np.hstack([values, np.ones((len(y), 1))]) * known[:, None]
-    found = []
+    shares = []
     for way in near.ways.values():
         matrix = way.toarray().astype(np.float64)
         for sums in (matrix[node] @ values, matrix[node] @ (matrix @ values)):
-            found += [*((sums[:-1] + overall) / (sums[-1] + 1)), np.log1p(sums[-1])]
-    return found
+            shares += [*((sums[:-1] + overall) / (sums[-1] + 1)), np.log1p(sums[-1])]
+    return shares

@@ -104,10 +104,10 @@ def test_networks_are_validated_by_the_score_of_the_same_class():
     data = as_data(problem, "gcn+mmp", 1.0)
     metric = objective_of(data).metric
     said = np.random.default_rng(0).random((60, 2)).astype(np.float32)
-    found = metric.score(torch.from_numpy(said)[None], data.y, torch.ones(1, 1, 60))
-    assert float(found) == pytest.approx(problem.score(said, np.arange(60)))
+    score = metric.score(torch.from_numpy(said)[None], data.y, torch.ones(1, 1, 60))
+    assert float(score) == pytest.approx(problem.score(said, np.arange(60)))
     expected = average_precision_score(problem.y == 0, said[:, 0] - said[:, 1])
-    assert float(found) == pytest.approx(expected, abs=1e-6)
+    assert float(score) == pytest.approx(expected, abs=1e-6)
 
 
 def test_memory_alone_finds_it_too():

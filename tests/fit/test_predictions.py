@@ -34,10 +34,10 @@ def rows(path):
 def test_what_a_spreadsheet_would_run_begins_with_an_apostrophe(tmp_path):
     path = tmp_path / "out.csv"
     assert written(path) == 8
-    found = rows(path)
-    assert [row["id"] for row in found] == [f"'{name}" for name in IDS[:7]] + IDS[7:].tolist()
-    assert [row["predicted"] for row in found] == ["-1"] * 9 + ["'=2+3"]
-    assert found[0]["probability of =2+3"] == "0.25"
+    table = rows(path)
+    assert [row["id"] for row in table] == [f"'{name}" for name in IDS[:7]] + IDS[7:].tolist()
+    assert [row["predicted"] for row in table] == ["-1"] * 9 + ["'=2+3"]
+    assert table[0]["probability of =2+3"] == "0.25"
 
 
 def test_raw_and_parquet_are_as_they_are(tmp_path):
@@ -59,7 +59,7 @@ def test_a_full_disk_leaves_the_older_file(tmp_path, monkeypatch, name):
     path.write_text("older")
 
     def fail(*given, **how):
-        (half,) = [one for one in given if hasattr(one, "name")]  # a file, or its path
+        (half,) = [file for file in given if hasattr(file, "name")]  # a file, or its path
         tmp_path.joinpath(half.name).write_text("half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -28,8 +28,8 @@ def test_features_of_labelled_nodes_are_rows_of_those_of_all(sees, directed, wid
     assert problem.labelled.tolist() == [node for node in range(40) if node % 3]
     for split in (0, 1, 0):
         every = problem.view(sees).features(problem, problem.known(split))
-        found = problem.features(sees, split)
-        assert np.allclose(dense(found), dense(every)[problem.labelled], atol=1e-6)
+        features = problem.features(sees, split)
+        assert np.allclose(dense(features), dense(every)[problem.labelled], atol=1e-6)
 
 
 def test_the_problem_of_the_end_has_labels_of_its_own_and_the_same_graph():
@@ -52,7 +52,7 @@ def test_scores_of_parts_are_those_of_each_part_alone(metric, monkeypatch):
     said = generator.random((200, problem.classes)).astype(np.float32)
     parts = generator.random((7, 200)) < 0.9
     rows = np.arange(200)
-    found = problem.scores(said, rows, parts)
+    scores = problem.scores(said, rows, parts)
     alone = [problem.score(said[part], rows[part]) for part in parts]
-    assert found == pytest.approx(alone, abs=1e-6)
-    assert len(set(found)) > 1
+    assert scores == pytest.approx(alone, abs=1e-6)
+    assert len(set(scores)) > 1

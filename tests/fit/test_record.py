@@ -43,22 +43,24 @@ def test_reliability_groups_nodes_by_what_was_said():
     nodes = np.arange(60)
     how_sure = np.where(nodes < 30, 0.72, 1.0)
     right = (nodes % 3 != 0) | (nodes >= 30)
-    found = record(problem, says(problem, right, how_sure)).reliability
+    groups = record(problem, says(problem, right, how_sure)).reliability
     val = problem.masks.val.any(axis=1)
-    assert [one.nodes for one in found] == [
+    assert [group.nodes for group in groups] == [
         int((val & (nodes < 30)).sum()),
         (val & (nodes >= 30)).sum(),
     ]
-    assert [one.said for one in found] == pytest.approx([0.72, 1.0])
-    assert [one.right for one in found] == pytest.approx([right[val & (nodes < 30)].mean(), 1.0])
+    assert [group.said for group in groups] == pytest.approx([0.72, 1.0])
+    assert [group.right for group in groups] == pytest.approx(
+        [right[val & (nodes < 30)].mean(), 1.0]
+    )
 
 
 def test_reliability_is_of_calibrated_probabilities():
     problem = tiny_problem()
-    (found,) = record(
+    (group,) = record(
         problem, says(problem, problem.y >= 0, 0.9), calibration=Calibration(2.0)
     ).reliability
-    assert found.said == pytest.approx(0.75)  # the odds are 3 to 1 where they were 9 to 1
+    assert group.said == pytest.approx(0.75)  # the odds are 3 to 1 where they were 9 to 1
 
 
 def test_the_top_of_the_ranking_and_the_threshold_of_rare_positives():
@@ -67,18 +69,18 @@ def test_the_top_of_the_ranking_and_the_threshold_of_rare_positives():
     generator = np.random.default_rng(3)
     # Rounded, so that many nodes share a probability.
     probability = np.round(np.clip(generator.normal(0.3 + 0.35 * y, 0.15), 0.01, 0.99), 1)
-    found = record(problem, np.stack([1 - probability, probability], axis=1)).rare
-    assert found.share == pytest.approx(0.05, abs=0.01)
+    rare = record(problem, np.stack([1 - probability, probability], axis=1)).rare
+    assert rare.share == pytest.approx(0.05, abs=0.01)
     test = np.flatnonzero(problem.masks.test)
     ranked = test[np.argsort(-probability[test], kind="stable")]
     assert len(test) == 80
     expected = [y[ranked[:count]].mean() for count in (1, 4, 8)]
-    assert found.precision == pytest.approx(expected)
+    assert rare.precision == pytest.approx(expected)
     val = problem.masks.val.any(axis=1)
     scores = {
         p: f1_score(y[val], probability[val] >= p - 1e-6) for p in np.unique(probability[val])
     }
-    reached = f1_score(y[val], probability[val] >= found.threshold - 1e-6)
+    reached = f1_score(y[val], probability[val] >= rare.threshold - 1e-6)
     assert reached == pytest.approx(max(scores.values()))
 
 
@@ -86,53 +88,53 @@ def test_the_top_of_the_ranking_and_the_threshold_of_rare_positives():
 def test_classes_of_like_size_have_no_such_table(y):
     problem = tiny_problem(y=y)
     names = [str(name) for name in range(y.max() + 1)]
-    found = record(problem, np.eye(y.max() + 1)[y], classes=names)
-    assert found.rare is None
-    assert found.class_sizes == dict(zip(names, np.bincount(y).tolist(), strict=True))
+    report = record(problem, np.eye(y.max() + 1)[y], classes=names)
+    assert report.rare is None
+    assert report.class_sizes == dict(zip(names, np.bincount(y).tolist(), strict=True))
 
 
 def test_each_kind_is_compared_with_what_was_kept():
     problem = tiny_problem()
     nodes = np.arange(60)
-    found = record(problem, says(problem, nodes % 3 != 0, 0.9), says(problem, nodes >= 0, 0.9))
-    kept, other = found.families
+    report = record(problem, says(problem, nodes % 3 != 0, 0.9), says(problem, nodes >= 0, 0.9))
+    kept, other = report.families
     assert (kept.family, other.family) == ("linear+rows", "linear")
-    assert (found.test, kept.test, kept.behind.mean) == (1.0, 1.0, 0.0)
+    assert (report.test, kept.test, kept.behind.mean) == (1.0, 1.0, 0.0)
     assert other.behind.mean == pytest.approx(1 - other.test)
-    assert (found.test_nodes, found.own_test, found.labelled) == (12, False, 60)
-    assert found.answers[0].question == "graph"
-    assert "linear+rows" in found.verdict()
+    assert (report.test_nodes, report.own_test, report.labelled) == (12, False, 60)
+    assert report.answers[0].question == "graph"
+    assert "linear+rows" in report.verdict()
 
 
 def test_the_verdict_says_what_is_all_there_is():
     problem, right = tiny_problem(), np.arange(60) >= 0
-    found = record(problem, says(problem, right, 0.8), says(problem, right, 0.9))
-    assert "The graph may or may not help" in found.verdict()
+    report = record(problem, says(problem, right, 0.8), says(problem, right, 0.9))
+    assert "The graph may or may not help" in report.verdict()
     constant = tiny_problem(x=np.ones((60, 1), dtype=np.float32))
     alone = record(constant, says(constant, right, 0.8)).verdict()
     assert alone.endswith("There are no columns: the graph is all there is.")
-    alone = replace(found, arcs=0).verdict()
+    alone = replace(report, arcs=0).verdict()
     assert alone.endswith("There are no edges: the columns are all there is.")
     assert "The graph may" not in alone
 
 
 def test_the_verdict_says_that_more_time_may_change_it():
     problem, nodes = tiny_problem(), np.arange(60)
-    found = record(problem, says(problem, nodes % 3 != 0, 0.9), says(problem, nodes >= 0, 0.9))
-    assert "more time" not in found.verdict()
-    (answer,) = found.answers
-    short = replace(found, answers=(replace(answer, short_of_time=True),)).verdict()
+    report = record(problem, says(problem, nodes % 3 != 0, 0.9), says(problem, nodes >= 0, 0.9))
+    assert "more time" not in report.verdict()
+    (answer,) = report.answers
+    short = replace(report, answers=(replace(answer, short_of_time=True),)).verdict()
     assert short.endswith("With more time this may change: linear was stopped before its end.")
 
 
 class TestAgainstSayingTheSameOfEveryNode:
     def test_a_model_that_is_ahead_for_sure_is_not_compared(self):
         problem = tiny_problem()
-        found = record(problem, says(problem, np.arange(60) >= 0, 0.9))
+        report = record(problem, says(problem, np.arange(60) >= 0, 0.9))
         usual = (problem.y[problem.masks.test] == 0).mean()
-        assert found.over_constant.mean == pytest.approx(found.test - usual)
-        assert found.over_constant.low > 0
-        assert "always saying" not in found.verdict()
+        assert report.over_constant.mean == pytest.approx(report.test - usual)
+        assert report.over_constant.low > 0
+        assert "always saying" not in report.verdict()
 
     @pytest.mark.parametrize(
         ("right", "words"),
@@ -148,23 +150,23 @@ class TestAgainstSayingTheSameOfEveryNode:
     def test_one_that_is_not_is_told(self, right, words):
         y = np.array([0] * 300 + [1] * 100)
         problem = tiny_problem(y=y)
-        found = record(problem, says(problem, right(y), 0.9))
-        assert words in found.verdict()
-        gap = found.over_constant
-        assert gap.mean == pytest.approx(found.test - (y[problem.masks.test] == 0).mean())
-        assert f"({100 * gap.low:+.2f} to {100 * gap.high:+.2f})" in found.verdict()
+        report = record(problem, says(problem, right(y), 0.9))
+        assert words in report.verdict()
+        gap = report.over_constant
+        assert gap.mean == pytest.approx(report.test - (y[problem.masks.test] == 0).mean())
+        assert f"({100 * gap.low:+.2f} to {100 * gap.high:+.2f})" in report.verdict()
 
     def test_a_ranking_is_compared_with_a_random_one(self):
         problem = tiny_problem(y=np.arange(400) % 2, metric="roc_auc")
         said = np.random.default_rng(0).random((400, 1))
-        found = record(problem, np.hstack([1 - said, said]))
-        assert found.over_constant.mean == pytest.approx(found.test - 0.5)
-        assert "It is no better than a random ranking: -" in found.verdict()
+        report = record(problem, np.hstack([1 - said, said]))
+        assert report.over_constant.mean == pytest.approx(report.test - 0.5)
+        assert "It is no better than a random ranking: -" in report.verdict()
 
     def test_too_few_nodes_are_told(self):
         problem = tiny_problem(y=np.array([0] * 20 + [1] * 6), metric="roc_auc")
-        found = record(problem, says(problem, np.arange(26) >= 0, 0.9))
-        assert "Whether it is better than a random ranking is not known" in found.verdict()
+        report = record(problem, says(problem, np.arange(26) >= 0, 0.9))
+        assert "Whether it is better than a random ranking is not known" in report.verdict()
 
 
 class TestWhyTheRowOfWhatWasKeptHasAnotherScore:
@@ -172,10 +174,10 @@ class TestWhyTheRowOfWhatWasKeptHasAnotherScore:
         problem = tiny_problem()
         said = np.tile([0.45, 0.55], (60, 1))
         for shifts, changed in (((0.5, -0.5), 12), ((0.01, -0.01), 0), ((), 0)):
-            found = record(problem, said, calibration=Calibration(1.3, shifts))
-            assert found.reclassified == changed
+            report = record(problem, said, calibration=Calibration(1.3, shifts))
+            assert report.reclassified == changed
             why = "kept is calibrated, and the kinds are not, which changes the class of 12 test"
-            assert (why in found.legend()) is (changed > 0)
+            assert (why in report.legend()) is (changed > 0)
 
     def test_other_settings_than_the_best_may_be_kept(self):
         problem = tiny_problem()
@@ -192,28 +194,28 @@ class TestWhyTheRowOfWhatWasKeptHasAnotherScore:
 
 def test_the_score_of_what_was_kept_has_an_interval_everywhere():
     problem = tiny_problem()
-    found = record(problem, says(problem, problem.y >= 0, 0.9))
-    assert found.interval == score_interval(
+    report = record(problem, says(problem, problem.y >= 0, 0.9))
+    assert report.interval == score_interval(
         problem, problem.masks.test, np.eye(2)[problem.y[problem.masks.test]]
     )
-    text = f"100.00 ({100 * found.interval.low:.2f} to 100.00)"
-    assert found.interval.low < 0.8
-    assert f"accuracy {text} on 12 test nodes" in found.verdict()
-    kept = found.rows()[0]
-    assert (kept["test_low"], kept["test_high"]) == (round(100 * found.interval.low, 4), 100)
-    cells = [list(column.cells) for column in fit_table(found).columns]
+    text = f"100.00 ({100 * report.interval.low:.2f} to 100.00)"
+    assert report.interval.low < 0.8
+    assert f"accuracy {text} on 12 test nodes" in report.verdict()
+    kept = report.rows()[0]
+    assert (kept["test_low"], kept["test_high"]) == (round(100 * report.interval.low, 4), 100)
+    cells = [list(column.cells) for column in fit_table(report).columns]
     assert cells[4][0] == text[8:-1]
-    assert found.test_positives is None
+    assert report.test_positives is None
 
 
 def test_groups_and_few_positive_nodes_are_told():
     y = np.array([0] * 160 + [1] * 40)
     problem = tiny_problem(y=y, metric="average_precision", groups=np.arange(200) // 4)
-    found = record(problem, says(problem, np.arange(200) % 9 != 0, 0.9))
+    report = record(problem, says(problem, np.arange(200) % 9 != 0, 0.9))
     test = problem.masks.test
-    assert found.test_groups == len(np.unique(problem.groups[test]))
-    assert f"40 test nodes in {found.test_groups} groups, 8 of them positive" in found.verdict()
-    assert "too high on average, by up to 9 points" in found.verdict()
-    assert "by the groups of the test nodes" in found.legend()
-    many = replace(found, test_positives=50).verdict()
+    assert report.test_groups == len(np.unique(problem.groups[test]))
+    assert f"40 test nodes in {report.test_groups} groups, 8 of them positive" in report.verdict()
+    assert "too high on average, by up to 9 points" in report.verdict()
+    assert "by the groups of the test nodes" in report.legend()
+    many = replace(report, test_positives=50).verdict()
     assert "too high" not in many

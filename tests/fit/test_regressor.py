@@ -19,38 +19,38 @@ Y = 1000 + 50 * X[:, 0].astype(float)
 
 def test_numbers_that_the_columns_give_are_found():
     y = np.where(np.arange(60) % 6, Y, np.nan)
-    found = GraphRegressor(**FAST | {"trials": 5}).fit(X, y, ring(60))
-    report = found.report_
+    model = GraphRegressor(**FAST | {"trials": 5}).fit(X, y, ring(60))
+    report = model.report_
     assert (report.labelled, report.metric, report.class_sizes) == (50, "r2", {})
     assert report.test > 0.9
-    assert np.abs(found.predict() - Y).max() < 20
-    assert found.score(X, Y, ring(60)) > 0.9
-    low, high = found.predict_interval().T
+    assert np.abs(model.predict() - Y).max() < 20
+    assert model.score(X, Y, ring(60)) > 0.9
+    low, high = model.predict_interval().T
     assert high - low == pytest.approx(np.full(60, 2 * report.residual), abs=1e-3)
     assert "R2" in report.verdict()
 
 
 @pytest.mark.parametrize("metric", ["mae", "rmse"])
 def test_errors_are_in_the_unit_of_the_target(metric):
-    found = GraphRegressor(**FAST, metric=metric).fit(X, Y)
-    assert 0 < -found.report_.test < 50
-    kept = found.report_.rows()[0]
-    assert kept["test"] == pytest.approx(-found.report_.test, rel=1e-4)
+    model = GraphRegressor(**FAST, metric=metric).fit(X, Y)
+    assert 0 < -model.report_.test < 50
+    kept = model.report_.rows()[0]
+    assert kept["test"] == pytest.approx(-model.report_.test, rel=1e-4)
 
 
 def test_networks_learn_numbers_far_from_0(monkeypatch):
     whole = network.train
     monkeypatch.setattr(network, "train", lambda *a, **more: whole(*a, **more | {"epochs": 40}))
-    found = GraphRegressor(**FAST | {"models": ("mlp",)}).fit(X, Y)
-    assert np.abs(found.predict() - Y).mean() < np.abs(Y - Y.mean()).mean()
+    model = GraphRegressor(**FAST | {"models": ("mlp",)}).fit(X, Y)
+    assert np.abs(model.predict() - Y).mean() < np.abs(Y - Y.mean()).mean()
 
 
 def test_a_data_with_numbers_and_masks():
     order = np.arange(60) % 3
     masks = {f"{name}_mask": order == part for part, name in enumerate(("train", "val", "test"))}
-    found = GraphRegressor(**FAST).fit(tiny_data(y=Y, **masks))
-    assert found.report_.own_test
-    assert np.isnan(found.graph_.y[order == 2]).all()
+    model = GraphRegressor(**FAST).fit(tiny_data(y=Y, **masks))
+    assert model.report_.own_test
+    assert np.isnan(model.graph_.y[order == 2]).all()
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ def test_numbers_that_nothing_tells_are_said_to_be_no_better_than_their_mean(met
     generator = np.random.default_rng(0)
     x, y = generator.normal(size=(100, 2)), generator.normal(size=100)
     model = GraphRegressor(**FAST, metric=metric)
-    found = model.fit(x, y, edges=ring(100)).report_
-    assert not found.over_constant.above_zero
-    assert re.search("than saying the mean of every node: [+-].* to ", found.verdict())
-    found = model.fit(x, x[:, 0] + y / 9, edges=ring(100)).report_
-    assert "the mean of every node" not in found.verdict()
+    report = model.fit(x, y, edges=ring(100)).report_
+    assert not report.over_constant.above_zero
+    assert re.search("than saying the mean of every node: [+-].* to ", report.verdict())
+    report = model.fit(x, x[:, 0] + y / 9, edges=ring(100)).report_
+    assert "the mean of every node" not in report.verdict()
 
 
 @pytest.mark.parametrize(("nodes", "features"), [(33, 7), (60, 10), (257, 33)])
