@@ -56,7 +56,7 @@ class Timed(Toy):
         return self.settings
 
     def first(self, problem: Problem) -> list[Setting]:
-        return [Setting(self.id, {}, {"number": float(one)}) for one in range(self.settings)]
+        return [Setting(self.id, {}, {"number": float(number)}) for number in range(self.settings)]
 
     def fit(self, problem, settings, splits, *, look=lambda: None):  # type: ignore[no-untyped-def]
         left = self.takes * len(settings) * len(splits)
@@ -89,8 +89,8 @@ def searched(problem, kinds, time=None, trials=None, **more):
     return search(problem, kinds, **{"time": time, "trials": trials, "seed": 0} | more)
 
 
-def counts(found, *names):
-    families = [one.setting.family for one in found.candidates]
+def counts(run, *names):
+    families = [tried.setting.family for tried in run.candidates]
     return [families.count(name) for name in names]
 
 
@@ -99,25 +99,25 @@ class TestChoice:
 
     def test_every_kind_has_its_trials_once_on_a_split_and_the_best_is_first(self, problem):
         kinds = [Toy("poor", 0.5), Toy("good", 0.9), Toy("fair", 0.7)]
-        result = searched(problem, kinds, trials=4)
-        assert (result.stopped, result.splits) == ("trials", [0, 1, 2])
-        assert counts(result, "poor", "good", "fair") == [4, 4, 4]
-        assert result.complete()[0].setting.family == "good"
-        assert {tried.setting.family for tried in result.complete()} == {"poor", "good", "fair"}
+        run = searched(problem, kinds, trials=4)
+        assert (run.stopped, run.splits) == ("trials", [0, 1, 2])
+        assert counts(run, "poor", "good", "fair") == [4, 4, 4]
+        assert run.complete()[0].setting.family == "good"
+        assert {tried.setting.family for tried in run.complete()} == {"poor", "good", "fair"}
         for kind in kinds:
             assert sum(count * len(splits) for count, splits in kind.jobs) <= 3 * 4
 
     def test_better_kinds_are_varied_more_often(self, problem, clock):
-        kinds = [Timed(f"{one}", 0.9 - one / 10, clock=clock) for one in range(4)]
+        kinds = [Timed(f"{rank}", 0.9 - rank / 10, clock=clock) for rank in range(4)]
         tried = counts(searched(problem, kinds, time=600), *"0123")
         assert sum(tried[:2]) > 1.2 * sum(tried[2:])
         assert tried[2] > tried[3] > 0
 
     def test_a_slow_kind_has_no_more_time_than_a_quick_one_of_its_rank(self, problem, clock):
         slow, quick = Timed("slow", 0.9, takes=20, clock=clock), Timed("quick", 0.9, clock=clock)
-        found = searched(problem, [slow, quick], time=1500)
+        run = searched(problem, [slow, quick], time=1500)
         spent = {"slow": 0.0, "quick": 0.0}
-        for tried in found.candidates:
+        for tried in run.candidates:
             spent[tried.setting.family] += tried.spent
         assert 0.2 < spent["slow"] / spent["quick"] < 5
 
@@ -125,13 +125,12 @@ class TestChoice:
     def test_a_leader_without_all_splits_decides_only_if_it_is_clearly_better(self, good, splits):
         """A kind with outputs for one split of three is better by 30 nodes of 100, or by none."""
         kinds = [Toy("one", good, first_only=True), Toy("all", 0.65)]
-        found = searched(tiny_problem(400, splits=3), kinds, trials=1)
-        assert found.splits == splits
+        assert searched(tiny_problem(400, splits=3), kinds, trials=1).splits == splits
 
     def test_splits_that_only_good_candidates_have_are_not_taken_for_easy_ones(self):
         """The second split is harder by 0.1; the mean on it, 0.6, would say that it is easier."""
         scores = [{0: 0.7, 1: 0.6}, {0: 0.72}, {0: 0.3}, {0: 0.28}]
-        candidates = [Candidate(Setting("one", {}, {}), scores=one) for one in scores]
+        candidates = [Candidate(Setting("one", {}, {}), scores=by_split) for by_split in scores]
         assert usual_scores(candidates) == pytest.approx({0: 0.5, 1: 0.4})
         assert usual_scores([]) == {0: 0.0}
 
@@ -149,26 +148,27 @@ class TestTime:
 
     def test_a_kind_that_never_ends_is_cut_off_and_the_others_go_on(self, problem):
         kinds = [Toy("endless", 1.0, never_ends=True), Toy("good", 0.9)]
-        found = searched(problem, kinds, time=0.5, trials=2)
-        assert found.complete()[0].setting.family == "good"
-        assert all(not one.scores for one in found.candidates if one.setting.family == "endless")
-        found = searched(problem, kinds[:1], time=0)
-        assert (found.stopped, found.complete(), found.splits) == ("time", [], [])
+        run = searched(problem, kinds, time=0.5, trials=2)
+        assert run.complete()[0].setting.family == "good"
+        assert all(
+            not tried.scores for tried in run.candidates if tried.setting.family == "endless"
+        )
+        run = searched(problem, kinds[:1], time=0)
+        assert (run.stopped, run.complete(), run.splits) == ("time", [], [])
 
     @pytest.mark.parametrize("takes", [0.5, 5.0, 20.0])
     def test_the_time_is_used_and_not_exceeded_by_more_than_a_fit(self, problem, clock, takes):
-        kinds = [Timed(f"{one}", 0.9 - one / 20, takes=takes, clock=clock) for one in range(3)]
-        found = searched(problem, kinds, time=300)
-        assert found.stopped == "time"
+        kinds = [Timed(f"{rank}", 0.9 - rank / 20, takes=takes, clock=clock) for rank in range(3)]
+        assert searched(problem, kinds, time=300).stopped == "time"
         assert 0.5 * 300 < clock.now < 300 + takes
 
     def test_a_kind_that_needs_more_than_its_share_is_left_out(self, problem):
         kinds = [Toy("quick", 0.9), Toy("slow", 1.0, least=100.0), Toy("huge", 1.0, least=math.inf)]
         without_settings = Toy("empty", 1.0)
         without_settings.first = lambda problem: []  # type: ignore[method-assign]
-        found = searched(problem, [without_settings, *kinds], time=60, trials=2)
-        assert {one.setting.family for one in found.candidates} == {"quick"}
-        assert found.left_out == ("slow", "huge")
+        run = searched(problem, [without_settings, *kinds], time=60, trials=2)
+        assert {tried.setting.family for tried in run.candidates} == {"quick"}
+        assert run.left_out == ("slow", "huge")
         assert searched(problem, kinds, trials=2).left_out == ("huge",)
         alone = searched(problem, kinds[1:2], time=60, trials=2)
         assert alone.complete()[0].setting.family == "slow"
@@ -179,8 +179,8 @@ class TestTime:
             Timed("columns", 0.7, sees_graph=False, clock=clock),
             Timed("memory", 0.9, has_memory=True, settings=2, clock=clock),
         ]
-        found = searched(problem, kinds, time=100)
-        order = [one.setting.family for one in found.candidates][:5]
+        run = searched(problem, kinds, time=100)
+        order = [tried.setting.family for tried in run.candidates][:5]
         assert order == ["columns", "memory", "graph", "graph", "memory"]
 
     @pytest.mark.parametrize(("least", "tried"), [(10.0, True), (40.0, True), (60.0, False)])
@@ -189,23 +189,25 @@ class TestTime:
     ):
         slow = Timed("memory", 0.9, has_memory=True, least=least, clock=clock)
         other = Timed("other", 0.9, least=40.0, clock=clock)
-        found = searched(problem, [Timed("quick", 0.7, clock=clock), slow, other], time=100)
-        assert found.left_out == (("other",) if tried else ("memory", "other"))
+        run = searched(problem, [Timed("quick", 0.7, clock=clock), slow, other], time=100)
+        assert run.left_out == (("other",) if tried else ("memory", "other"))
 
     def test_fits_that_overrun_do_not_take_the_turn_of_other_kinds(self, problem, clock):
         """The first settings take half of the time; each kind has one of them at least."""
-        kinds = [Timed(f"kind {one}", 0.9, settings=3, takes=5.0, clock=clock) for one in range(4)]
-        found = searched(problem, kinds, time=100)
-        assert min(counts(found, *(kind.id for kind in kinds))) >= 1
+        kinds = [
+            Timed(f"kind {number}", 0.9, settings=3, takes=5.0, clock=clock) for number in range(4)
+        ]
+        run = searched(problem, kinds, time=100)
+        assert min(counts(run, *(kind.id for kind in kinds))) >= 1
 
-    @pytest.mark.parametrize(("time", "tried"), [(60, {0.0, 1.0}), (None, {0.0, 1.0, 100.0})])
+    @pytest.mark.parametrize(("time", "numbers"), [(60, {0.0, 1.0}), (None, {0.0, 1.0, 100.0})])
     def test_first_settings_that_cost_more_than_a_little_are_passed_over(
-        self, problem, time, tried
+        self, problem, time, numbers
     ):
         class Costly(Toy):
             def first(self, problem):  # type: ignore[no-untyped-def]
                 seconds = (0.0, 100.0, math.inf, 1.0)
-                return [Setting(self.id, {}, {"number": one}) for one in seconds]
+                return [Setting(self.id, {}, {"number": cost}) for cost in seconds]
 
             def cost(self, problem, setting):  # type: ignore[no-untyped-def]
                 return candidate.Cost(setting.numbers["number"], 0.0)
@@ -213,32 +215,31 @@ class TestTime:
             def space(self, problem):  # type: ignore[no-untyped-def]
                 raise KeyboardInterrupt
 
-        found = searched(problem, [Costly("one", 0.9)], time=time, trials=9)
-        assert {one.setting.numbers["number"] for one in found.candidates} == tried
+        run = searched(problem, [Costly("one", 0.9)], time=time, trials=9)
+        assert {tried.setting.numbers["number"] for tried in run.candidates} == numbers
 
     def test_a_leader_that_was_cut_off_gets_more_time_on_one_split_first(self, problem, clock):
         slow = Timed("slow", 0.9, takes=12.0, cut=True, clock=clock)
-        kinds = [slow, *(Timed(f"{one}", 0.6, takes=0.5, clock=clock) for one in range(9))]
+        kinds = [slow, *(Timed(f"{number}", 0.6, takes=0.5, clock=clock) for number in range(9))]
         searched(problem, kinds, time=120)
         assert slow.jobs[:2] == [(1, (0,)), (1, (0,))]
         assert any(1 in splits for _, splits in slow.jobs[2:])
 
     def test_a_network_that_fails_on_a_split_is_not_fitted_to_it_for_ever(self, problem, clock):
         memory = Timed("memory", 0.6, has_memory=True, first_only=True, takes=0.1, clock=clock)
-        kinds = [*(Timed(f"better {one}", 0.9, clock=clock) for one in range(3)), memory]
-        found = searched(problem, kinds, time=10_000, trials=3)
-        assert found.stopped == "trials"
+        kinds = [*(Timed(f"better {number}", 0.9, clock=clock) for number in range(3)), memory]
+        assert searched(problem, kinds, time=10_000, trials=3).stopped == "trials"
         assert len(memory.jobs) < 15
 
     def test_the_verdict_has_an_answer_on_memory_where_others_take_all_the_time(
         self, problem, clock
     ):
-        better = [Timed(f"better {one}", 0.9, takes=2.0, clock=clock) for one in range(7)]
+        better = [Timed(f"better {number}", 0.9, takes=2.0, clock=clock) for number in range(7)]
         memory = Timed("memory", 0.6, has_memory=True, clock=clock)
         columns = Timed("columns", 0.6, sees_graph=False, clock=clock)
         kinds = [*better, memory, columns]
-        found = answers(problem, {kind.id: kind for kind in kinds}, searched(problem, kinds, 90))
-        assert {answer.question for answer in found} == {"graph", "memory"}
+        replies = answers(problem, {kind.id: kind for kind in kinds}, searched(problem, kinds, 90))
+        assert {answer.question for answer in replies} == {"graph", "memory"}
 
     def test_a_leader_with_memory_that_is_too_slow_is_cut_off_on_the_splits_it_lacks(
         self, problem, clock
@@ -246,9 +247,9 @@ class TestTime:
         """It is the best on the first split, and too slow for the others in the time left."""
         slow = Timed("memory", 0.95, has_memory=True, takes=30.0, cut=True, clock=clock)
         quick = Timed("quick", 0.9, takes=0.5, clock=clock)
-        found = searched(problem, [slow, quick], time=80)
-        questions = answers(problem, {"memory": slow, "quick": quick}, found)
-        assert [one.question for one in questions] == ["memory"]
+        run = searched(problem, [slow, quick], time=80)
+        replies = answers(problem, {"memory": slow, "quick": quick}, run)
+        assert [answer.question for answer in replies] == ["memory"]
 
     def test_time_is_left_for_the_comparisons_after_the_search(self, problem, clock, monkeypatch):
         def slow(*arguments):
@@ -268,16 +269,16 @@ class TestTime:
         self, clock, nodes, takes, splits
     ):
         problem = tiny_problem(nodes, splits=5)
-        kinds = [Timed(f"{one}", 0.9, takes=takes, clock=clock) for one in range(4)]
-        found = searched(problem, kinds, time=100)
-        assert {split for one in found.candidates for split in one.scores} <= {*range(splits)}
-        assert len(found.splits) <= splits
+        kinds = [Timed(f"{number}", 0.9, takes=takes, clock=clock) for number in range(4)]
+        run = searched(problem, kinds, time=100)
+        assert {split for tried in run.candidates for split in tried.scores} <= {*range(splits)}
+        assert len(run.splits) <= splits
 
     def test_no_split_is_left_out_where_scores_of_few_positives_are_luck(self, clock):
         y = (np.arange(10_000) % 1000 == 0).astype(int)
         problem = tiny_problem(y=y, splits=5, metric="roc_auc")
-        found = searched(problem, [Timed("one", 0.9, takes=2.0, clock=clock)], time=100)
-        assert found.splits == [0, 1, 2, 3, 4]
+        run = searched(problem, [Timed("one", 0.9, takes=2.0, clock=clock)], time=100)
+        assert run.splits == [0, 1, 2, 3, 4]
 
     def test_the_time_began_when_the_command_did(self, monkeypatch):
         """Ten seconds of a hundred have passed with reading: the search has ninety."""
@@ -344,41 +345,41 @@ class TestWorkers:
     @pytest.mark.parametrize("count", [1, 2, 5])
     def test_jobs_run_at_once_and_each_kind_gets_its_trials(self, count):
         crew = Crew(count)
-        problem, found = by_crew(crew)
-        assert found.stopped == "trials"
-        assert counts(found, "linear", "linear+neighbours", "linear+rows") == [4, 4, 4]
-        assert len({id(one) for one in found.candidates}) == len(found.candidates)
+        problem, run = by_crew(crew)
+        assert run.stopped == "trials"
+        assert counts(run, "linear", "linear+neighbours", "linear+rows") == [4, 4, 4]
+        assert len({id(tried) for tried in run.candidates}) == len(run.candidates)
         assert min(count, 3) <= crew.most <= count
-        for one in found.complete():
-            for split, fit in one.fits.items():
-                assert one.scores[split] == problem.score(fit.val, problem.masks.val[:, split])
+        for tried in run.complete():
+            for split, fit in tried.fits.items():
+                assert tried.scores[split] == problem.score(fit.val, problem.masks.val[:, split])
 
     @pytest.mark.parametrize("count", [2, 3])
     def test_with_a_number_of_trials_it_does_not_matter_which_worker_is_first(self, count):
         searches = []
         for seed in range(4):
             crew = Crew(count, pick=np.random.default_rng(seed).integers)
-            _, found = by_crew(crew, trials=8)
-            searches.append([(one.setting, one.scores) for one in found.candidates])
+            _, run = by_crew(crew, trials=8)
+            searches.append([(tried.setting, tried.scores) for tried in run.candidates])
         assert searches[1:] == searches[:1] * 3
         assert len(searches[0]) == 24
 
     def test_the_search_ends_though_workers_do_not(self):
-        _, found = by_crew(Crew(2, "late"), time=0.5, trials=None)
-        assert found.stopped == "time"
-        assert sum(bool(one.scores) for one in found.candidates) == 1
+        _, run = by_crew(Crew(2, "late"), time=0.5, trials=None)
+        assert run.stopped == "time"
+        assert sum(bool(tried.scores) for tried in run.candidates) == 1
 
     def test_ctrl_c_keeps_what_there_is(self, problem):
-        _, found = by_crew(Crew(2, "Ctrl-C"))
-        assert found.stopped == "interrupted"
-        assert len(found.candidates) == 1
+        _, run = by_crew(Crew(2, "Ctrl-C"))
+        assert run.stopped == "interrupted"
+        assert len(run.candidates) == 1
 
         class Interrupts(Toy):
             def fit(self, *args, **options):  # type: ignore[no-untyped-def]
                 raise KeyboardInterrupt
 
-        found = searched(problem, [Toy("good", 0.9), Interrupts("bad", 0.1)], trials=2)
-        assert (found.stopped, found.complete()[0].setting.family) == ("interrupted", "good")
+        run = searched(problem, [Toy("good", 0.9), Interrupts("bad", 0.1)], trials=2)
+        assert (run.stopped, run.complete()[0].setting.family) == ("interrupted", "good")
         with pytest.raises(KeyboardInterrupt):
             searched(problem, [Interrupts("bad", 0.1)], trials=2)
 

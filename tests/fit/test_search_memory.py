@@ -22,23 +22,23 @@ from toy_kind import Toy, toy_problem
 def test_models_that_may_be_chosen_are_kept_and_others_not(monkeypatch):
     monkeypatch.setattr(candidate, "_KEPT", 4)
     problem = toy_problem()
-    found = search(problem, [Toy("good", 0.9), Toy("fair", 0.7)], time=None, trials=6, seed=0)
-    kept = [one for one in found.candidates if one.models]
+    run = search(problem, [Toy("good", 0.9), Toy("fair", 0.7)], time=None, trials=6, seed=0)
+    kept = [tried for tried in run.candidates if tried.models]
     assert 4 <= len(kept) < 12
-    assert {*best_few(found.complete())} <= {*kept}
+    assert {*best_few(run.complete())} <= {*kept}
 
 
 def test_outputs_are_kept_of_the_best_of_each_kind_and_not_of_hundreds(monkeypatch):
     """They are compared with the others at the end; with many classes they fill the RAM."""
     monkeypatch.setattr(candidate, "_KEPT", 2)
     problem = toy_problem()
-    kinds = [Toy(f"kind {one}", 0.9 - one / 20) for one in range(8)]
-    found = search(problem, kinds, time=None, trials=10, seed=0)
-    with_outputs = [one for one in found.candidates if one.fits]
-    assert len(found.candidates) == 80
+    kinds = [Toy(f"kind {number}", 0.9 - number / 20) for number in range(8)]
+    run = search(problem, kinds, time=None, trials=10, seed=0)
+    with_outputs = [tried for tried in run.candidates if tried.fits]
+    assert len(run.candidates) == 80
     assert len(with_outputs) < 20
-    assert {one.setting.family for one in with_outputs} == {kind.id for kind in kinds}
-    assert {*found.complete()} == {*with_outputs}
+    assert {tried.setting.family for tried in with_outputs} == {kind.id for kind in kinds}
+    assert {*run.complete()} == {*with_outputs}
 
 
 def test_the_best_of_a_kind_keeps_its_models_until_it_has_all_splits(monkeypatch):
@@ -46,14 +46,14 @@ def test_the_best_of_a_kind_keeps_its_models_until_it_has_all_splits(monkeypatch
     monkeypatch.setattr(candidate, "_KEPT", 2)
     problem = toy_problem()
     late, *even = (Candidate(Setting(name, {}, {})) for name in ("late", *["even"] * 4))
-    found = Search([], [0, 1, 2])
-    for tried, share in ((late, 0.6), *((one, 0.7) for one in even)):
+    run = Search([], [0, 1, 2])
+    for tried, share in ((late, 0.6), *((rival, 0.7) for rival in even)):
         kind = Toy(tried.setting.family, share)
         (tried.fits,) = kind.fit(problem, [tried.setting], [0])
         tried.scores = {0: share}
-        found.update([tried])
+        run.update([tried])
     assert even[0].models
-    assert sum(bool(one.models) for one in even) < 4
+    assert sum(bool(rival.models) for rival in even) < 4
     assert best_few([late]) == [late]
 
 
@@ -65,23 +65,23 @@ def test_what_is_chosen_has_models_whichever_splits_decide(good, monkeypatch):
         """Each setting is better on one of the splits."""
 
         def fit(self, problem, settings, splits, **options):  # type: ignore[no-untyped-def]
-            found = []
+            fits_by_setting = []
             for setting in settings:
                 (fits,) = super().fit(problem, [setting], splits, **options)
                 for split, fit in fits.items():
                     if split == int(3 * setting.numbers["number"]):
                         right = problem.y[problem.masks.val[:, split], None] == [0, 1]
                         fits[split] = replace(fit, val=(0.8 * right + 0.1).astype(np.float32))
-                found.append(fits)
-            return found
+                fits_by_setting.append(fits)
+            return fits_by_setting
 
     monkeypatch.setattr(candidate, "_KEPT", 2)
     problem = tiny_problem(400, splits=3)
     kinds = [Uneven("uneven", 0.6), Toy("even", 0.65), Toy("one", good, first_only=True)]
     for seed in range(5):
-        found = search(problem, kinds, time=None, trials=6, seed=seed)
-        assert found.complete()[0].models
-        assert all(one.models for one in choose(problem, found).weights)
+        run = search(problem, kinds, time=None, trials=6, seed=seed)
+        assert run.complete()[0].models
+        assert all(tried.models for tried in choose(problem, run).weights)
 
 
 @pytest.fixture

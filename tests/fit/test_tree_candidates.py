@@ -34,15 +34,15 @@ def test_trees_read_back_from_their_text_say_the_same(classes, as_sparse):
     if as_sparse:
         problem = tiny_problem(90, classes=classes, x=sparse.csr_array(problem.x))
     fits = fit(problem, splits=[0, 1])
-    for split, found in fits.items():
+    for split, split_fit in fits.items():
         known = problem.known(split)
         inputs = tiny_problem(90, classes=classes, x=problem.x)
         object.__setattr__(inputs, "y", known)
-        said = found.part.outputs(inputs)
+        said = split_fit.part.outputs(inputs)
         assert said.shape == (90, classes)
         assert np.allclose(said.sum(axis=1), 1, atol=1e-6)
-        assert np.allclose(said[problem.masks.val[:, split]], found.val, atol=1e-6)
-        assert np.allclose(said[problem.masks.test], found.test, atol=1e-6)
+        assert np.allclose(said[problem.masks.val[:, split]], split_fit.val, atol=1e-6)
+        assert np.allclose(said[problem.masks.test], split_fit.test, atol=1e-6)
 
 
 def test_a_table_with_words_is_tried_with_and_without_their_means():
@@ -50,12 +50,12 @@ def test_a_table_with_words_is_tried_with_and_without_their_means():
     problem, family = tiny_problem(x=x), TreeFamily("lightgbm+neighbours", "neighbours")
     ways = [{"means": "numbers"}, {"means": "all"}]
     first = family.first(problem)
-    assert [one.options for one in first] == ways * 3
+    assert [setting.options for setting in first] == ways * 3
     assert family.openers(problem) == 2
     generator = np.random.default_rng(0)
     near = [variations(family, problem, first[0], 2, generator) for _ in range(40)]
     assert {group[0].options["means"] for group in near} == {"numbers", "all"}
-    assert all(one.options == group[0].options for group in near for one in group)
+    assert all(variation.options == group[0].options for group in near for variation in group)
     widths = []
     for setting in first[:2]:
         (fits,) = family.fit(problem, [setting], [0])
@@ -70,7 +70,7 @@ def test_a_table_of_numbers_or_without_neighbours_has_no_choice_of_means(sees):
     family = TreeFamily("lightgbm", sees)
     x = tiny_problem().x if sees == "neighbours" else np.eye(60, 20, dtype=np.float32)
     assert family.openers(tiny_problem(x=x)) == 1
-    assert all(one.options == {} for one in family.first(tiny_problem(x=x)))
+    assert all(setting.options == {} for setting in family.first(tiny_problem(x=x)))
 
 
 def test_numbers_have_one_output():

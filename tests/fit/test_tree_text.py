@@ -44,14 +44,14 @@ def arrays_of(tree, *names):
 def visits(tree):
     """How often each leaf is reached from the root."""
     left, right, (leaves,) = arrays_of(tree, "left_child", "right_child", "num_leaves")
-    found, steps, ahead = Counter(), 0, [0] if leaves > 1 else [-1]
+    reached, steps, ahead = Counter(), 0, [0] if leaves > 1 else [-1]
     while ahead and steps < 1000:
         node, steps = ahead.pop(), steps + 1
         if node < 0:
-            found[node] += 1
+            reached[node] += 1
         else:
             ahead += [left[node], right[node]]
-    return [found[-1 - leaf] for leaf in range(leaves)]
+    return [reached[-1 - leaf] for leaf in range(leaves)]
 
 
 ODD = ["", "nan", "inf", "x", "=", "\r", "\0", *map(str, (-8, -7, -2, -1, 0, 1, 3, 6, 9999999))]
@@ -189,9 +189,9 @@ def test_a_saved_model_is_checked_before_lightgbm_reads_it():
     (fits,) = kind.fit(problem, kind.first(problem)[:1], [0])
     part, sizes = fits[0].part, Sizes(3, 2, 60, False)
     text = part.saved().text("text")
-    found = Trees.from_saved(Saved({}, {"text": as_array(text)}), part.view, sizes)
-    assert (found.outputs(problem) == part.outputs(problem)).all()
-    of_both = [each.contributions(problem.x) for each in (found, part)]
+    restored = Trees.from_saved(Saved({}, {"text": as_array(text)}), part.view, sizes)
+    assert (restored.outputs(problem) == part.outputs(problem)).all()
+    of_both = [each.contributions(problem.x) for each in (restored, part)]
     assert (of_both[0] == of_both[1]).all()
     for old, new, message in (
         ("right_child=-2", "right_child=-1", "tree 0 is damaged"),

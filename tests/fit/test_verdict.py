@@ -57,23 +57,24 @@ def test_each_group_is_represented_by_the_best_of_it_on_validation():
 def test_that_the_one_behind_had_too_little_time_is_told(stopped):
     problem, nodes = tiny_problem(), np.arange(12)
     kinds = {name: Toy(name, 0.5, sees_graph=name == "graph") for name in ("graph", "columns")}
-    tried = [
+    candidates = [
         candidate(problem, "graph", 0.8, nodes < 9),
         candidate(problem, "columns", 0.6, nodes < 6),
     ]
-    next(one for one in tried if one.setting.family == stopped).unfinished = frozenset([1])
-    (found,) = answers(problem, kinds, Search(tried, [0, 1]))
-    assert found.behind == "columns"
-    assert found.short_of_time is (stopped == "columns")
-    (on_other_splits,) = answers(problem, kinds, Search(tried, [0]))
+    cut_off = next(tried for tried in candidates if tried.setting.family == stopped)
+    cut_off.unfinished = frozenset([1])
+    (answer,) = answers(problem, kinds, Search(candidates, [0, 1]))
+    assert answer.behind == "columns"
+    assert answer.short_of_time is (stopped == "columns")
+    (on_other_splits,) = answers(problem, kinds, Search(candidates, [0]))
     assert not on_other_splits.short_of_time
 
 
 def test_a_question_without_models_has_no_answer():
     problem = tiny_problem()
-    one = candidate(problem, "graph", 0.8, np.ones(12, dtype=bool))
-    found = Search([one], [0, 1])
-    assert answers(problem, {"graph": Toy("graph", 0.5)}, found) == []
+    tried = candidate(problem, "graph", 0.8, np.ones(12, dtype=bool))
+    search = Search([tried], [0, 1])
+    assert answers(problem, {"graph": Toy("graph", 0.5)}, search) == []
 
 
 def test_what_is_said_of_test_nodes_is_the_mean_over_splits():
@@ -110,9 +111,9 @@ def test_hidden_rows_are_those_of_a_network_without_them(name):
     )
     hidden = np.arange(60) >= 58
     given = (problem.x, problem.arcs, problem.known(0))
-    found = part.outputs(Inputs(*given, of_fit=60, directed=False, hidden=hidden))
-    assert np.allclose(found, shorter.outputs(Inputs(*given, of_fit=58, directed=False)))
-    assert not np.allclose(found, part.outputs(Inputs(*given, of_fit=60, directed=False)))
+    outputs = part.outputs(Inputs(*given, of_fit=60, directed=False, hidden=hidden))
+    assert np.allclose(outputs, shorter.outputs(Inputs(*given, of_fit=58, directed=False)))
+    assert not np.allclose(outputs, part.outputs(Inputs(*given, of_fit=60, directed=False)))
 
 
 def test_hidden_rows_of_a_linear_model():
@@ -122,9 +123,9 @@ def test_hidden_rows_of_a_linear_model():
     without[-2:] = 0  # the rows of the graph come last
     hidden = np.arange(60) >= 58
     given = (problem.x, problem.arcs, problem.known(0))
-    found = part.outputs(Inputs(*given, of_fit=60, directed=False, hidden=hidden))
+    outputs = part.outputs(Inputs(*given, of_fit=60, directed=False, hidden=hidden))
     whole = Inputs(*given, of_fit=60, directed=False)
-    assert np.allclose(found, replace(part, weight=without).outputs(whole), atol=1e-6)
+    assert np.allclose(outputs, replace(part, weight=without).outputs(whole), atol=1e-6)
 
 
 def chosen(*candidates):
@@ -133,10 +134,10 @@ def chosen(*candidates):
 
 def test_costs_are_differences_of_scores_on_the_test_nodes():
     problem = tiny_problem(200)
-    one, other = (model(name, problem) for name in ("linear", "linear+rows"))
-    later = measure_later(problem, chosen(one, other), [0, 1])
+    plain, with_rows = (model(name, problem) for name in ("linear", "linear+rows"))
+    later = measure_later(problem, chosen(plain, with_rows), [0, 1])
     test = problem.masks.test
-    now = (one.fits[0].test + other.fits[0].test) / 2
+    now = (plain.fits[0].test + with_rows.fits[0].test) / 2
     known = problem.known(0)
     inputs = {
         "appended": Inputs(problem.x, problem.arcs, known, of_fit=200, hidden=test),
@@ -145,18 +146,18 @@ def test_costs_are_differences_of_scores_on_the_test_nodes():
         ),
     }
     for name, hidden in inputs.items():
-        then = (one.fits[0].test + other.fits[0].part.outputs(hidden)[test]) / 2
+        then = (plain.fits[0].test + with_rows.fits[0].part.outputs(hidden)[test]) / 2
         right = [(said.argmax(axis=1) == problem.y[test]).mean() for said in (then, now)]
         assert getattr(later, name).mean == pytest.approx(right[0] - right[1], abs=1e-6)
 
 
 def test_a_model_that_uses_neither_loses_nothing():
     problem = tiny_problem()
-    found = measure_later(problem, chosen(model("linear", problem), model("mlp", problem)), [0])
-    assert found == LaterNodes(None, None)
-    found = measure_later(problem, chosen(model("linear+neighbours", problem)), [0])
-    assert found.appended is None
-    assert found.elsewhere is not None
+    later = measure_later(problem, chosen(model("linear", problem), model("mlp", problem)), [0])
+    assert later == LaterNodes(None, None)
+    later = measure_later(problem, chosen(model("linear+neighbours", problem)), [0])
+    assert later.appended is None
+    assert later.elsewhere is not None
 
 
 def test_the_sentence():
@@ -175,7 +176,7 @@ def test_it_is_not_measured_without_time_or_models():
         raise Enough
 
     problem = tiny_problem()
-    one = model("linear+rows", problem)
-    assert measure_later(problem, chosen(one), [0], enough) is None
-    one.fits[0] = replace(one.fits[0], part=None)
-    assert measure_later(problem, chosen(one), [0]) is None
+    with_rows = model("linear+rows", problem)
+    assert measure_later(problem, chosen(with_rows), [0], enough) is None
+    with_rows.fits[0] = replace(with_rows.fits[0], part=None)
+    assert measure_later(problem, chosen(with_rows), [0]) is None

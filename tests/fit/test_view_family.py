@@ -32,14 +32,14 @@ def threads(monkeypatch):
     return at_once
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda one: one.id)
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.id)
 def test_splits_at_the_same_time_are_splits_one_by_one(family, threads):
-    found = []
+    fits_by_count = []
     for count in (1, 2):
         threads(count)
         problem = tiny_problem(120)
-        found.append(family.fit(problem, family.first(problem)[:2], [0, 1]))
-    for alone, together in zip(*found, strict=True):
+        fits_by_count.append(family.fit(problem, family.first(problem)[:2], [0, 1]))
+    for alone, together in zip(*fits_by_count, strict=True):
         assert sorted(together) == [0, 1]
         for split, fit in together.items():
             np.testing.assert_array_equal(fit.val, alone[split].val)
@@ -61,11 +61,11 @@ def test_models_are_kept_in_the_order_of_the_splits(threads, monkeypatch):
 
     monkeypatch.setattr(LinearFamily, "learn", first_waits)
     problem, family = tiny_problem(120), FAMILIES[0]
-    found = family.fit(problem, family.first(problem)[:2], [0, 1], look=second_ends)
-    assert [list(fits) for fits in found] == [[0, 1], [0, 1]]
+    fits_by_setting = family.fit(problem, family.first(problem)[:2], [0, 1], look=second_ends)
+    assert [list(fits) for fits in fits_by_setting] == [[0, 1], [0, 1]]
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda one: one.id)
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.id)
 def test_nothing_is_begun_after_enough(family, threads):
     threads(1)
 
@@ -73,8 +73,8 @@ def test_nothing_is_begun_after_enough(family, threads):
         raise Enough
 
     problem = tiny_problem(120)
-    found = family.fit(problem, family.first(problem)[:2], [0, 1], look=enough)
-    assert [list(fits) for fits in found] == [[0], []]
+    fits_by_setting = family.fit(problem, family.first(problem)[:2], [0, 1], look=enough)
+    assert [list(fits) for fits in fits_by_setting] == [[0], []]
 
 
 def test_a_break_reaches_the_caller_and_ends_all_threads(threads):

@@ -27,30 +27,30 @@ def test_columns_alone_are_the_columns():
 
 def test_neighbours_give_degree_means_of_two_hops_and_shares_of_labels():
     inputs = graph()
-    found = View.fit(inputs, "neighbours", 2).features(inputs, Y)
-    one = np.array([[2, 0], [14 / 3, 2], [2, 0], [2, 0]])
-    two = np.array([[14 / 3, 2], [2, 0], [14 / 3, 2], [14 / 3, 2]])
-    assert np.allclose(found[:, :2], X)
-    assert np.allclose(np.expm1(found[:, 2]), [1, 3, 1, 1])
-    assert np.allclose(found[:, 3:5], one)
-    assert np.allclose(found[:, 5:7], two)
-    assert np.allclose(found[:, 7:], inputs.neighbourhood.label_shares(Y, 2))
-    assert found.dtype == np.float32
+    features = View.fit(inputs, "neighbours", 2).features(inputs, Y)
+    one_hop = np.array([[2, 0], [14 / 3, 2], [2, 0], [2, 0]])
+    two_hops = np.array([[14 / 3, 2], [2, 0], [14 / 3, 2], [14 / 3, 2]])
+    assert np.allclose(features[:, :2], X)
+    assert np.allclose(np.expm1(features[:, 2]), [1, 3, 1, 1])
+    assert np.allclose(features[:, 3:5], one_hop)
+    assert np.allclose(features[:, 5:7], two_hops)
+    assert np.allclose(features[:, 7:], inputs.neighbourhood.label_shares(Y, 2))
+    assert features.dtype == np.float32
 
 
 def test_rows_of_the_graph_come_last_and_make_all_sparse():
     inputs = graph()
-    found = View.fit(inputs, "rows", 2).features(inputs, Y)
-    assert sparse.issparse(found)
-    assert (found.toarray()[:, -4:] == inputs.neighbourhood.both.toarray()).all()
+    features = View.fit(inputs, "rows", 2).features(inputs, Y)
+    assert sparse.issparse(features)
+    assert (features.toarray()[:, -4:] == inputs.neighbourhood.both.toarray()).all()
 
 
 def test_another_graph_has_no_rows_of_this_one():
     view = View.fit(graph(), "rows", 2)
     other = Inputs(X[:3], ARCS[:, :4], Y[:3])
-    found = view.features(other, Y[:3])
-    assert found.shape == (3, view.features(graph(), Y).shape[1])
-    assert (found.toarray()[:, -4:] == 0).all()
+    features = view.features(other, Y[:3])
+    assert features.shape == (3, view.features(graph(), Y).shape[1])
+    assert (features.toarray()[:, -4:] == 0).all()
 
 
 def test_many_sparse_columns_stay_sparse_and_are_combined_for_two_hops(monkeypatch):
@@ -59,14 +59,14 @@ def test_many_sparse_columns_stay_sparse_and_are_combined_for_two_hops(monkeypat
     x = sparse.csr_array(np.eye(4, 5, dtype=np.float32))
     inputs = graph(x)
     view = View.fit(inputs, "neighbours", 2)
-    found = view.features(inputs, Y)
-    assert sparse.issparse(found)
+    features = view.features(inputs, Y)
+    assert sparse.issparse(features)
     combined = x.toarray() @ view.components.T
-    one = inputs.neighbourhood.mean(combined)
-    dense = found.toarray()
+    one_hop = inputs.neighbourhood.mean(combined)
+    dense = features.toarray()
     assert np.allclose(dense[:, :5], x.toarray())
-    assert np.allclose(dense[:, 6:8], one, atol=1e-6)
-    assert np.allclose(dense[:, 8:10], inputs.neighbourhood.mean(one), atol=1e-6)
+    assert np.allclose(dense[:, 6:8], one_hop, atol=1e-6)
+    assert np.allclose(dense[:, 8:10], inputs.neighbourhood.mean(one_hop), atol=1e-6)
     assert np.allclose(dense[:, 10:15], inputs.neighbourhood.mean(x.toarray()))
 
 
@@ -76,8 +76,8 @@ def test_means_of_numbers_alone_leave_words_to_the_node_itself(form, monkeypatch
     monkeypatch.setattr(views, "_OFTEN", 0.5)
     inputs = graph(form(X))
     view = View.fit(inputs, "neighbours", 2, means="numbers")
-    found, names = view.features(inputs, Y), view.names(inputs, ["number", "word"])
-    found = found.toarray() if sparse.issparse(found) else found
+    features, names = view.features(inputs, Y), view.names(inputs, ["number", "word"])
+    features = features.toarray() if sparse.issparse(features) else features
     assert names[:5] == [
         ("own", "number"),
         ("own", "word"),
@@ -85,17 +85,17 @@ def test_means_of_numbers_alone_leave_words_to_the_node_itself(form, monkeypatch
         ("one hop", "number"),
         ("two hops", "number"),
     ]
-    assert np.allclose(found[:, 3], [2, 14 / 3, 2, 2])
-    assert np.allclose(found[:, 4], [14 / 3, 2, 14 / 3, 14 / 3])
-    assert len(names) == found.shape[1]
+    assert np.allclose(features[:, 3], [2, 14 / 3, 2, 2])
+    assert np.allclose(features[:, 4], [14 / 3, 2, 14 / 3, 14 / 3])
+    assert len(names) == features.shape[1]
 
 
 def test_one_graph_after_another_is_never_mistaken_for_the_last():
     """A graph that is gone may leave its address in RAM to the next."""
     view = View.fit(graph(), "neighbours", 2)
     for scale in range(20):
-        found = view.features(graph(X * scale), Y)
-        assert np.allclose(found[:, :2], X * scale)
+        features = view.features(graph(X * scale), Y)
+        assert np.allclose(features[:, :2], X * scale)
 
 
 def _slow_positions(adjacency):
@@ -114,13 +114,13 @@ def test_positions_are_the_leading_singular_vectors(monkeypatch):
     monkeypatch.setattr(views, "_VECTORS", 3)
     view = View.fit(inputs, "positions", 2)
     names = view.names(inputs, ["a", "b"])
-    found = view.features(inputs, inputs.y)
-    at = [number for number, one in enumerate(names) if one.source == "position"]
+    features = view.features(inputs, inputs.y)
+    at = [number for number, feature in enumerate(names) if feature.source == "position"]
     ends = [f"{end} {number}" for end in ("out", "in") for number in (1, 2, 3)]
     assert [names[number].name for number in at] == ends
-    assert len(names) == found.shape[1]
+    assert len(names) == features.shape[1]
     ends = (inputs.neighbourhood.out, inputs.neighbourhood.into)
-    for part, adjacency in zip(np.split(found[:, at], 2, axis=1), ends, strict=True):
+    for part, adjacency in zip(np.split(features[:, at], 2, axis=1), ends, strict=True):
         slow = _slow_positions(adjacency.toarray().astype(np.float64))[:, :3]
         assert np.abs(part) == pytest.approx(np.abs(slow), abs=1e-3)
 
@@ -130,10 +130,10 @@ def test_a_later_node_has_the_position_of_one_with_the_same_neighbours():
     # Node 4 comes later and is a neighbour of node 1, like nodes 0, 2 and 3.
     later = graph().with_new_nodes(X[:1], np.array([[1, 4], [4, 1]]), np.array([-1]), None)
     names = view.names(later, ["a", "b"])
-    at = [number for number, one in enumerate(names) if one.source == "position"]
-    found = view.features(later, later.y)[:, at]
-    assert found[4] == pytest.approx(found[0], abs=1e-6)
-    assert np.abs(found[0]).max() > 0.1
+    at = [number for number, feature in enumerate(names) if feature.source == "position"]
+    positions = view.features(later, later.y)[:, at]
+    assert positions[4] == pytest.approx(positions[0], abs=1e-6)
+    assert np.abs(positions[0]).max() > 0.1
     other = Inputs(X[:3], ARCS[:, :4], Y[:3])
     assert (view.features(other, Y[:3])[:, at] == 0).all()
 
@@ -149,10 +149,10 @@ def test_numbers_beside_many_words_keep_their_means(monkeypatch):
     view = View.fit(inputs, "neighbours", 2)
     columns = [f"w{number}" for number in range(9)] + ["age", "size"]
     names = view.names(inputs, columns)
-    found = view.features(inputs, inputs.y).toarray()
-    assert len(names) == found.shape[1]
+    features = view.features(inputs, inputs.y).toarray()
+    assert len(names) == features.shape[1]
     at = [names.index(views.Feature("two hops", name)) for name in ("age", "size")]
-    one = (np.roll(numbers, 1, axis=0) + np.roll(numbers, -1, axis=0)) / 2
-    two = (np.roll(one, 1, axis=0) + np.roll(one, -1, axis=0)) / 2
-    assert np.allclose(found[:, at], two, atol=1e-5)
+    one_hop = (np.roll(numbers, 1, axis=0) + np.roll(numbers, -1, axis=0)) / 2
+    two_hops = (np.roll(one_hop, 1, axis=0) + np.roll(one_hop, -1, axis=0)) / 2
+    assert np.allclose(features[:, at], two_hops, atol=1e-5)
     assert views.Feature("two hops", "combination 3") in names

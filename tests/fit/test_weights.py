@@ -53,9 +53,9 @@ def test_new_nodes_come_with_weights(fitted):
 
 
 def test_explanations_use_them(fitted):
-    found = explain_fit(fitted, 7)
-    assert {one.id for one in found.node.neighbours} == {6, 8}
-    assert all(np.isfinite(one.effect) for one in found.node.neighbours)
+    explanation = explain_fit(fitted, 7)
+    assert {neighbour.id for neighbour in explanation.node.neighbours} == {6, 8}
+    assert all(np.isfinite(neighbour.effect) for neighbour in explanation.node.neighbours)
 
 
 def test_a_matrix_with_weights(fitted):
@@ -86,14 +86,14 @@ def test_the_unit_of_weights_does_not_matter(name, unit, tmp_path):
         report = model.report_
         said.append(
             [
-                [report.val, report.test, *(one.test for one in report.families)],
+                [report.val, report.test, *(family.test for family in report.families)],
                 model.outputs(),
                 model.outputs(as_data(arcs[:, ::-1].copy(), scale * weights)),
                 model.outputs(new, append=True),
             ]
         )
-    for one, other in zip(*said, strict=True):
-        assert np.allclose(one, other, atol=1e-4)
+    for plain, scaled in zip(*said, strict=True):
+        assert np.allclose(plain, scaled, atol=1e-4)
 
 
 def test_an_arc_without_a_weight_counts_as_much_as_an_average_one(fitted):

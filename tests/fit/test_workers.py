@@ -63,10 +63,10 @@ def test_a_cluster_finds_what_this_process_finds_also_if_a_worker_is_lost():
     hunter.stop = True
     hunter.join()
     assert len(hunter.killed) == 1
-    for one, other in zip(here.report_.families, there.report_.families, strict=True):
-        assert (one.family, one.tried) == (other.family, other.tried)
-        assert one.val == pytest.approx(other.val, abs=1e-6)
-        assert one.test == pytest.approx(other.test, abs=1e-6)
+    for local, remote in zip(here.report_.families, there.report_.families, strict=True):
+        assert (local.family, local.tried) == (remote.family, remote.tried)
+        assert local.val == pytest.approx(remote.val, abs=1e-6)
+        assert local.test == pytest.approx(remote.test, abs=1e-6)
     assert np.allclose(here.outputs(), there.outputs(), atol=1e-5)
 
 
@@ -131,12 +131,12 @@ def test_a_graph_that_fits_no_worker_is_shared(monkeypatch):
     asked.clear()
     there.fit(*graph, workers=Workers(Pool(), 4))
     assert dict(asked) == {"gcn+mmp": 4}
-    for one, other in zip(here.report_.families, there.report_.families, strict=True):
-        assert one.family == other.family
-        assert one.val == pytest.approx(other.val, abs=1e-6)
-    (one,), (other,) = (model.model_.components for model in (here, there))
-    assert one.setting == other.setting
-    for left, right in zip(one.models, other.models, strict=True):
+    for local, remote in zip(here.report_.families, there.report_.families, strict=True):
+        assert local.family == remote.family
+        assert local.val == pytest.approx(remote.val, abs=1e-6)
+    (local,), (remote,) = (model.model_.components for model in (here, there))
+    assert local.setting == remote.setting
+    for left, right in zip(local.models, remote.models, strict=True):
         pair = (model.outputs(here.own_graph()) for model in (left, right))
         assert np.allclose(*pair, atol=1e-6)
 
@@ -146,16 +146,16 @@ def test_a_graph_that_fits_no_worker_is_shared(monkeypatch):
 )
 def test_others_keep_their_cores(cores, others, taken, monkeypatch):
     """Ten seconds, in which others used some cores all the time; PyTorch has four threads."""
-    seconds, found = iter([0.0, 10.0, 10.0]), []
+    seconds, counts = iter([0.0, 10.0, 10.0]), []
     own = SimpleNamespace(cpu_percent=lambda: 150.0)
     monkeypatch.setattr(workers.clock, "monotonic", lambda: next(seconds))
     monkeypatch.setattr(workers.psutil, "cpu_percent", lambda: 100 * (others + 1.5) / cores)
     monkeypatch.setattr(workers.psutil, "Process", lambda: own)
     monkeypatch.setattr(workers.psutil, "cpu_count", lambda: cores)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
-    monkeypatch.setattr(torch, "set_num_threads", found.append)
+    monkeypatch.setattr(torch, "set_num_threads", counts.append)
     Threads().adapt()
-    assert found == [taken]
+    assert counts == [taken]
 
 
 def test_a_fit_leaves_the_threads_as_they_were():
