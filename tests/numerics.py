@@ -49,7 +49,7 @@ def with_parameters(networks: Sequence[nn.Module], parameters: Sequence[Tensor])
 
 
 def assert_rounded(
-    found: Tensor | Sequence[Tensor],
+    results: Tensor | Sequence[Tensor],
     function: Callable[..., Tensor | Sequence[Tensor]],
     *inputs: Tensor,
     length: int,
@@ -65,12 +65,12 @@ def assert_rounded(
     twice the largest change in its tensor, since all its elements are sums of the same kind.
 
     Args:
-        found: the float32 result.
+        results: the float32 result, or several.
         function: the same computation, or a plainer one; it gets the inputs in float64.
         inputs: all floating-point inputs, including incoming gradients; they are converted here.
         length: the number of terms in all successive sums, plus the other operations in between.
     """
-    found = _as_list(found)
+    results = _as_list(results)
     exact_inputs = [tensor.detach().double() for tensor in inputs]
     exact = [part.detach() for part in _as_list(function(*exact_inputs))]
     signs, off = generator(99), _roundings(length) * torch.finfo(torch.float32).eps
@@ -79,23 +79,23 @@ def assert_rounded(
         moved = [tensor * (1 + off * _signs(tensor, signs)) for tensor in exact_inputs]
         for i, part in enumerate(_as_list(function(*moved))):
             changes[i] = max(changes[i], _largest(part.detach() - exact[i]))
-    for i, (one, two) in enumerate(zip(found, exact, strict=True)):
-        assert one.dtype == torch.float32
-        assert two.dtype == torch.float64
-        assert one.shape == two.shape
-        difference = _largest(one.detach().double().cpu() - two.cpu())
+    for i, (single, double) in enumerate(zip(results, exact, strict=True)):
+        assert single.dtype == torch.float32
+        assert double.dtype == torch.float64
+        assert single.shape == double.shape
+        difference = _largest(single.detach().double().cpu() - double.cpu())
         allowed = 2 * changes[i]
         assert difference <= allowed, f"result {i}: off by {difference}, allowed {allowed}"
 
 
-def assert_same_sums(found: Tensor, other: Tensor, *, length: int) -> None:
+def assert_same_sums(sums: Tensor, other: Tensor, *, length: int) -> None:
     """Assert that two float32 results are the same sums of ``length`` terms in different orders.
 
     Each has the relative error of :func:`assert_rounded`; the terms are taken to be as large as
     the largest sum.
     """
     allowed = 2 * _roundings(length) * torch.finfo(torch.float32).eps * _largest(other)
-    torch.testing.assert_close(found, other, rtol=0, atol=allowed)
+    torch.testing.assert_close(sums, other, rtol=0, atol=allowed)
 
 
 def _roundings(length: int) -> float:

@@ -40,10 +40,10 @@ def graph():
 @every_model
 def test_sparse_features_give_what_dense_ones_give(name):
     network, x = small(name).eval(), features().round()
-    found = logits_of(network, x)
-    assert found.shape == (NODES, CLASSES)
-    assert found.std(0).max() > 0
-    torch.testing.assert_close(logits_of(network, SparseFeatures(x)), found)
+    logits = logits_of(network, x)
+    assert logits.shape == (NODES, CLASSES)
+    assert logits.std(0).max() > 0
+    torch.testing.assert_close(logits_of(network, SparseFeatures(x)), logits)
 
 
 # The latent space of geom-gcn is found up to mirroring; its own tests permute a given one.
@@ -51,13 +51,13 @@ def test_sparse_features_give_what_dense_ones_give(name):
 @pytest.mark.parametrize("name", [name for name in models() if name != "geom-gcn"])
 def test_the_order_of_the_nodes_does_not_matter(name):
     network, x = small(name).eval(), features()
-    found = logits_of(network, x)
+    logits = logits_of(network, x)
     order = torch.tensor([3, 1, 5, 0, 2, 4])
     state = network.state_dict()
     for parameter in network.per_node:
         state[parameter] = state[parameter][order]
     network.load_state_dict(state)
-    torch.testing.assert_close(logits_of(network, x[order], order.argsort()[ARCS]), found[order])
+    torch.testing.assert_close(logits_of(network, x[order], order.argsort()[ARCS]), logits[order])
 
 
 @float64

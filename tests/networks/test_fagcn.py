@@ -35,8 +35,8 @@ def test_fagcn_equals_loops_over_the_arcs():
                 row = row + score.tanh() / root * hidden[friend]
             rows.append(row)
         hidden = torch.stack(rows)
-    found = network(x, network.prepare(ARCS, NODES))
-    torch.testing.assert_close(found, network.classifier(hidden))
+    logits = network(x, network.prepare(ARCS, NODES))
+    torch.testing.assert_close(logits, network.classifier(hidden))
 
 
 def test_a_round_equals_that_of_pyg_without_the_bias():
@@ -47,8 +47,8 @@ def test_a_round_equals_that_of_pyg_without_the_bias():
         layer.att_l.weight.copy_(round_.gate.weight[:, 4:])  # the sender's half
         layer.att_r.weight.copy_(round_.gate.weight[:, :4])
     arcs = torch.tensor([[j, i] for i, friends in NEIGHBOURS.items() for j in friends]).t()
-    found = 0.2 * first + round_(hidden, network.prepare(ARCS, NODES))
-    torch.testing.assert_close(found, layer(hidden, first, arcs))
+    states = 0.2 * first + round_(hidden, network.prepare(ARCS, NODES))
+    torch.testing.assert_close(states, layer(hidden, first, arcs))
 
 
 def test_no_vector_is_held_for_an_arc():

@@ -53,11 +53,11 @@ def test_geom_gcn_equals_loops_over_the_arcs(num_layers, features):
     x = torch.rand(NODES, FEATURES).round(decimals=1) * (torch.rand(NODES, FEATURES) < 0.6)
     expected = logits_by_loops(network, x, DIVISIONS)
     given = x if features == "dense" else SparseFeatures(x)
-    found = network(given, network.prepare(ARCS, NODES, latent()))
-    torch.testing.assert_close(found, expected)
-    slope, weights = torch.rand_like(found), list(network.parameters())
+    logits = network(given, network.prepare(ARCS, NODES, latent()))
+    torch.testing.assert_close(logits, expected)
+    slope, weights = torch.rand_like(logits), list(network.parameters())
     torch.testing.assert_close(
-        torch.autograd.grad((found * slope).sum(), weights),
+        torch.autograd.grad((logits * slope).sum(), weights),
         torch.autograd.grad((expected * slope).sum(), weights),
     )
 
@@ -72,8 +72,8 @@ def test_direction_leaves_out_arcs_of_the_graph_but_none_of_the_latent_space(dir
     left = {arc: part for arc, part in DIVISIONS.items() if part >= 4 or arc in sent}
     assert len(left) < len(DIVISIONS)
     with torch.no_grad():
-        found = network(x, network.prepare(ARCS, NODES, latent()))
-        torch.testing.assert_close(found, logits_by_loops(network, x, left))
+        logits = network(x, network.prepare(ARCS, NODES, latent()))
+        torch.testing.assert_close(logits, logits_by_loops(network, x, left))
 
 
 @in_float64
@@ -82,15 +82,15 @@ def test_the_order_of_the_nodes_does_not_matter_given_the_latent_neighbours():
     order = torch.tensor([3, 1, 5, 0, 2, 4])
     inverse = order.argsort()
     moved = LatentNeighbours(inverse[latent().arcs], latent().division)
-    found = network(x, network.prepare(ARCS, NODES, latent()))
+    logits = network(x, network.prepare(ARCS, NODES, latent()))
     other = network(x[order], network.prepare(inverse[ARCS], NODES, moved))
-    torch.testing.assert_close(other, found[order])
+    torch.testing.assert_close(other, logits[order])
 
 
-def same(one, other):
+def same(graph, another):
     """Whether maps of random numbers bring every node the same."""
     maps = torch.randn(NODES, 9, generator=generator())
-    received = [graph.sum(graph.collect(maps)) for graph in (one, other)]
+    received = [either.sum(either.collect(maps)) for either in (graph, another)]
     return torch.equal(*received)
 
 

@@ -73,10 +73,10 @@ def test_dropout_comes_between_the_decision_and_the_steps():
     )
     graph = network.prepare(torch.stack([torch.arange(NODES)] * 2), NODES)  # each to itself
     with randomness(epoch_key(torch.tensor(1), torch.tensor(0))):
-        found = network.train()(x, graph)
-    dropped = found == 0
+        logits = network.train()(x, graph)
+    dropped = logits == 0
     assert 0 < int(dropped.sum()) < dropped.numel()
-    torch.testing.assert_close(found[~dropped], 2 * decision[~dropped])
+    torch.testing.assert_close(logits[~dropped], 2 * decision[~dropped])
 
 
 def test_weight_decay_spares_the_coefficients_alone():

@@ -67,13 +67,13 @@ def test_h2gcn_equals_loops_over_the_nodes(direction, num_layers, relu):
 def test_deciding_before_or_after_the_rounds_is_the_same(num_layers):
     network = build("h2gcn", FEATURES, CLASSES, hidden_channels=4, num_layers=num_layers, dropout=0)
     x, graph = torch.rand(6, FEATURES), network.prepare(ARCS, 6)
-    found = []
+    runs = []
     for active in (True, False):  # a rate of 0 that counts as dropout takes the longer way
         network.dropout.active = active
         logits = network.train()(x, graph)
         gradients = torch.autograd.grad(logits.square().sum(), list(network.parameters()))
-        found.append([logits, *gradients])
-    torch.testing.assert_close(*found)
+        runs.append([logits, *gradients])
+    torch.testing.assert_close(*runs)
 
 
 @settings(max_examples=40, deadline=None)
@@ -83,8 +83,8 @@ def test_the_second_neighbourhood_is_strict(data, nodes):
     arcs = data.draw(st.lists(st.tuples(end, end), max_size=20))
     direction = data.draw(st.sampled_from(["out", "in", "undirected"]))
     edge_index = torch.tensor(arcs, dtype=torch.int64).reshape(-1, 2).t()
-    found = build("h2gcn", 1, 1, direction=direction).prepare(edge_index, nodes)
-    for graph, expected in zip(found, neighbourhoods(arcs, nodes, direction), strict=True):
+    graphs = build("h2gcn", 1, 1, direction=direction).prepare(edge_index, nodes)
+    for graph, expected in zip(graphs, neighbourhoods(arcs, nodes, direction), strict=True):
         pairs = zip(graph.pattern.row.tolist(), graph.pattern.col.tolist(), strict=True)
         assert set(pairs) == {(node, other) for node in range(nodes) for other in expected[node]}
 
@@ -98,13 +98,13 @@ def test_a_second_neighbourhood_of_single_paths_is_multiplied_step_by_step(direc
     far = TwoSteps(near)
     assert far._detour is not None
     hidden, upstream = torch.rand(2, 40, 3)
-    found, expected = hidden.clone().requires_grad_(), hidden.clone().requires_grad_()
-    product = far @ found
-    slow = average(neighbourhoods(arcs, 40, direction)[1], expected)
+    leaf, slow_leaf = hidden.clone().requires_grad_(), hidden.clone().requires_grad_()
+    product = far @ leaf
+    slow = average(neighbourhoods(arcs, 40, direction)[1], slow_leaf)
     torch.testing.assert_close(product, slow)
     product.backward(upstream)
     slow.backward(upstream)
-    torch.testing.assert_close(found.grad, expected.grad)
+    torch.testing.assert_close(leaf.grad, slow_leaf.grad)
 
 
 def test_a_second_neighbourhood_of_many_paths_is_multiplied_as_it_is():

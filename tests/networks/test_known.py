@@ -35,12 +35,12 @@ def logits_of(network, x=None, arcs=ARCS):
 
 def matrix_of(name):
     """Out-neighbours, or either kind; without loops."""
-    found = torch.zeros(NODES, NODES)
+    matrix = torch.zeros(NODES, NODES)
     for u, v in ARCS.T.tolist():
         if u != v:
-            found[u, v] = 1
-            found[v, u] = max(found[v, u], float(name != "dir-gcn+mmp"))
-    return found
+            matrix[u, v] = 1
+            matrix[v, u] = max(matrix[v, u], float(name != "dir-gcn+mmp"))
+    return matrix
 
 
 @torch.no_grad()
@@ -95,11 +95,11 @@ def test_the_penalty_of_round_0_sees_that_the_memory_is_not_the_hidden_state():
 @torch.no_grad()
 def test_a_label_reaches_the_others_and_not_the_node_itself():
     network = network_of(direction="out", num_layers=1)
-    found = logits_of(network)
+    before = logits_of(network)
     network.know(torch.tensor([-1, -1, -1, 1, -1, -1]))  # nobody points to 3
-    torch.testing.assert_close(logits_of(network), found, rtol=0, atol=0)
+    torch.testing.assert_close(logits_of(network), before, rtol=0, atol=0)
     network.know(torch.tensor([-1, -1, 1, -1, -1, -1]))  # 0 and 1 point to 2
-    changed = (logits_of(network) - found).abs().sum(1) > 1e-9
+    changed = (logits_of(network) - before).abs().sum(1) > 1e-9
     assert changed.tolist() == [True, True, False, False, False, False]
 
 
@@ -120,13 +120,13 @@ def test_what_is_known_is_no_part_of_the_state_and_can_be_forgotten():
 def test_rows_and_labels_go_along_with_their_nodes(name):
     network = network_of(name)
     network.know(KNOWN)
-    found = logits_of(network)
+    logits = logits_of(network)
     order = torch.tensor([3, 1, 5, 0, 2, 4])
     moved = network.on_nodes(order)
     torch.testing.assert_close(
-        logits_of(moved, features()[order], order.argsort()[ARCS]), found[order]
+        logits_of(moved, features()[order], order.argsort()[ARCS]), logits[order]
     )
-    torch.testing.assert_close(logits_of(network), found, rtol=0, atol=0)  # which stays as it was
+    torch.testing.assert_close(logits_of(network), logits, rtol=0, atol=0)  # which stays as it was
 
 
 @torch.no_grad()
@@ -137,10 +137,10 @@ def test_a_new_node_has_neither_and_hears_of_both():
     x = features(NODES + 1)
     x[:NODES] = features()
     more = torch.cat([ARCS, torch.tensor([[6], [0]])], dim=1)  # 6 points to 0
-    found = logits_of(grown, x, more)
-    torch.testing.assert_close(found[:NODES], logits_of(network))
+    logits = logits_of(grown, x, more)
+    torch.testing.assert_close(logits[:NODES], logits_of(network))
     deaf = network.on_nodes(torch.full((NODES + 1,), -1))
-    assert (logits_of(deaf, x, more)[6] - found[6]).abs().max() > 1e-6
+    assert (logits_of(deaf, x, more)[6] - logits[6]).abs().max() > 1e-6
     plain = network_of(labels="none", address="none", direction="out", num_layers=1)
     plain.load_state_dict(
         {n: v for n, v in network.state_dict().items() if n in plain.state_dict()}

@@ -51,8 +51,8 @@ def test_it_equals_pyg(edge_layers, node_layers, num_layers, training):
         pairs += pairs_of(network.later_neighbours, [pyg.edge_norm], pyg.edge_mlp.lins)
     copy(*pairs)
     x = torch.rand(NODES, FEATURES)
-    found = network(x, network.prepare(ARCS, NODES))
-    torch.testing.assert_close(found, pyg(x, UNDIRECTED))
+    logits = network(x, network.prepare(ARCS, NODES))
+    torch.testing.assert_close(logits, pyg(x, UNDIRECTED))
 
 
 def test_it_knows_no_other_graph_than_its_own():

@@ -68,10 +68,10 @@ def test_features_have_length_one_after_dropout(kind):
     with torch.no_grad():
         layer.weight.copy_(torch.eye(FEATURES))
     with randomness(epoch_key(torch.tensor(3), torch.tensor(0))):
-        found = layer(x if kind == "dense" else SparseFeatures(x)).detach()
-    kept = found != 0
+        output = layer(x if kind == "dense" else SparseFeatures(x)).detach()
+    kept = output != 0
     assert 0 < int(kept.sum()) < int((x != 0).sum())
-    for row, survived, before in zip(found, kept, x, strict=True):
+    for row, survived, before in zip(output, kept, x, strict=True):
         if survived.any():
             expected = before[survived] / before[survived].square().sum().sqrt()
             torch.testing.assert_close(row[survived], expected)

@@ -181,7 +181,7 @@ def test_a_policy_that_does_not_exist_is_refused_by_the_class_too():
 def test_the_share_of_out_neighbours_is_an_option():
     network = build("dir-gcn+mmp", FEATURES, CLASSES, alpha=1.0).eval()
     x = torch.rand(NODES, FEATURES)
-    found = network(x, network.prepare(ARCS, NODES)).logits
+    before = network(x, network.prepare(ARCS, NODES)).logits
     x[3] += 1  # 3 points to 1, and nobody to 3
-    changed = (network(x, network.prepare(ARCS, NODES)).logits - found).abs().sum(1) > 1e-6
+    changed = (network(x, network.prepare(ARCS, NODES)).logits - before).abs().sum(1) > 1e-6
     assert changed.tolist() == [False, False, False, True, False, False]

@@ -109,11 +109,11 @@ def check_derivatives(request):
     transform = TRANSFORMS[request.param]
 
     def check(function, dense, inputs):
-        found = tree_leaves(transform(function, inputs))
+        results = tree_leaves(transform(function, inputs))
         expected = tree_leaves(transform(dense, [tensor.double() for tensor in inputs]))
-        for one, two in zip(found, expected, strict=True):
-            largest = max(1.0, float(two.detach().abs().max()))
-            atol = ROUNDINGS * torch.finfo(one.dtype).eps * largest
-            torch.testing.assert_close(one.double(), two, rtol=0, atol=atol)
+        for result, exact in zip(results, expected, strict=True):
+            largest = max(1.0, float(exact.detach().abs().max()))
+            atol = ROUNDINGS * torch.finfo(result.dtype).eps * largest
+            torch.testing.assert_close(result.double(), exact, rtol=0, atol=atol)
 
     return check

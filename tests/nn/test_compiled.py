@@ -31,8 +31,8 @@ class TwoRounds(nn.Module):
 
     def forward(self, hidden, arcs):
         memory = hidden
-        for one in self.rounds:
-            hidden, memory = one(hidden, memory, arcs)
+        for round_ in self.rounds:
+            hidden, memory = round_(hidden, memory, arcs)
         return hidden, memory
 
 
@@ -42,7 +42,7 @@ def values_and_gradients(network, *inputs):
     outputs = [out.double() for out in network(*inputs) if isinstance(out, torch.Tensor)]
     sum(out.square().sum() for out in outputs).backward()
     gradients = [weight.grad for weight in network.parameters()]
-    return [*outputs, *(None if one is None else one.double() for one in gradients)]
+    return [*outputs, *(None if gradient is None else gradient.double() for gradient in gradients)]
 
 
 @pytest.fixture
@@ -54,8 +54,8 @@ def two_rounds():
 def test_compiled(two_rounds):
     network, *inputs = two_rounds
     expected = values_and_gradients(network, *inputs)
-    found = values_and_gradients(torch.compile(network, backend="aot_eager"), *inputs)
-    torch.testing.assert_close(found, expected)
+    compiled = values_and_gradients(torch.compile(network, backend="aot_eager"), *inputs)
+    torch.testing.assert_close(compiled, expected)
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -75,9 +75,9 @@ def test_under_autocast():
         after, memory = mmp(hidden, hidden)
     assert (after.dtype, memory.dtype) == (torch.float32, torch.bfloat16)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = values_and_gradients(mmp, hidden, hidden)
-    for one, other in zip(found, expected, strict=True):
-        assert (one - other).abs().max() <= 0.05 * other.abs().max()
+        mixed = values_and_gradients(mmp, hidden, hidden)
+    for value, exact in zip(mixed, expected, strict=True):
+        assert (value - exact).abs().max() <= 0.05 * exact.abs().max()
 
 
 def test_a_network_of_the_registry_compiles():
@@ -90,5 +90,5 @@ def test_a_network_of_the_registry_compiles():
     graph = network.prepare(data.edge_index, num_nodes=60)
     inputs = data.x.double(), graph
     expected = values_and_gradients(network, *inputs)
-    found = values_and_gradients(torch.compile(network, backend="eager"), *inputs)
-    torch.testing.assert_close(found, expected)
+    compiled = values_and_gradients(torch.compile(network, backend="eager"), *inputs)
+    torch.testing.assert_close(compiled, expected)

@@ -35,8 +35,8 @@ def test_graph_convolution_equals_pyg():
     nn.init.normal_(conv.bias)
     copy((pyg.lin.weight, conv.linear.weight), (pyg.bias, conv.bias))
     hidden = torch.randn(NODES, 3)
-    found = conv(hidden, graph(direction="undirected", norm="symmetric"))
-    torch.testing.assert_close(found, pyg(hidden, UNDIRECTED))
+    output = conv(hidden, graph(direction="undirected", norm="symmetric"))
+    torch.testing.assert_close(output, pyg(hidden, UNDIRECTED))
 
 
 def test_sage_equals_pyg():
@@ -45,8 +45,8 @@ def test_sage_equals_pyg():
     own, neighbours = conv.linear.weight.chunk(2)
     copy((pyg.lin_r.weight, own), (pyg.lin_l.weight, neighbours), (pyg.lin_l.bias, conv.bias))
     hidden = torch.randn(NODES, 3)
-    found = conv(hidden, graph(self_loops="remove", norm="row"))
-    torch.testing.assert_close(found, pyg(hidden, ARCS))
+    output = conv(hidden, graph(self_loops="remove", norm="row"))
+    torch.testing.assert_close(output, pyg(hidden, ARCS))
 
 
 def test_isomorphism_layer_equals_pyg():
@@ -57,8 +57,8 @@ def test_isomorphism_layer_equals_pyg():
     copy((maps[0].weight, conv.linear.weight), (maps[0].bias, conv.inner_bias))
     copy((maps[1].weight, conv.second.weight), (maps[1].bias, conv.bias), (pyg.eps, conv.epsilon))
     hidden = torch.randn(NODES, 3)
-    found = conv(hidden, graph(self_loops="remove", norm="none"))
-    torch.testing.assert_close(found, pyg(hidden, ARCS))
+    output = conv(hidden, graph(self_loops="remove", norm="none"))
+    torch.testing.assert_close(output, pyg(hidden, ARCS))
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
@@ -69,8 +69,8 @@ def test_directed_layer_equals_pyg_with_means(alpha):
     out, into = conv.linear.weight.chunk(2)
     copy((pyg.conv_out.lin_l.weight, out), (pyg.conv_in.lin_l.weight, into))
     hidden = torch.randn(NODES, 3)
-    found = conv(hidden, graph(direction="out", self_loops="remove", norm="row"))
-    torch.testing.assert_close(found, pyg(hidden, ARCS) + conv.bias)
+    output = conv(hidden, graph(direction="out", self_loops="remove", norm="row"))
+    torch.testing.assert_close(output, pyg(hidden, ARCS) + conv.bias)
 
 
 def test_directed_layer_equals_its_equation():
@@ -81,8 +81,8 @@ def test_directed_layer_equals_its_equation():
     normalised = torch.diag(scale[0]) @ arcs @ torch.diag(scale[1])
     out, into = conv.linear.weight.t().chunk(2, dim=1)
     expected = 0.3 * normalised @ hidden @ out + 0.7 * normalised.t() @ hidden @ into
-    found = conv(hidden, graph(direction="out", self_loops="remove", norm="symmetric"))
-    torch.testing.assert_close(found, expected)
+    output = conv(hidden, graph(direction="out", self_loops="remove", norm="symmetric"))
+    torch.testing.assert_close(output, expected)
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -93,8 +93,8 @@ def test_initial_residual_layer_equals_pyg(shared):
     if not shared:
         copy((pyg.weight2, conv.of_initial.weight.t()))
     hidden, initial = torch.randn(2, NODES, 4)
-    found = conv(hidden, graph(direction="undirected", norm="symmetric"), initial)
-    torch.testing.assert_close(found, pyg(hidden, initial, UNDIRECTED))
+    output = conv(hidden, graph(direction="undirected", norm="symmetric"), initial)
+    torch.testing.assert_close(output, pyg(hidden, initial, UNDIRECTED))
 
 
 @pytest.mark.parametrize("layer", [SageConv, IsomorphismConv, DirectedConv])

@@ -10,9 +10,9 @@ from memohop.nn._decoupling import network_decoupling_loss
 from numerics import generator
 
 
-def cosine(one, other):
-    product = sum(a * b for a, b in zip(one, other, strict=True))
-    norms = math.hypot(*one) * math.hypot(*other)
+def cosine(vector, other):
+    product = sum(a * b for a, b in zip(vector, other, strict=True))
+    norms = math.hypot(*vector) * math.hypot(*other)
     return product / norms if norms else 0.0
 
 
@@ -38,8 +38,8 @@ def test_the_forms(layers):
         "official": sum(abs(sum(layer) / 7) for layer in values[1:]) / max(layers - 2, 1),
     }
     for form, value in expected.items():
-        found = float(network_decoupling_loss(states, form=form))
-        assert found == pytest.approx(value, rel=1e-12)
+        loss = float(network_decoupling_loss(states, form=form))
+        assert loss == pytest.approx(value, rel=1e-12)
     of_one = {
         "paper": sum(abs(v) for v in values[1]),
         "mean": sum(abs(v) for v in values[1]) / 7,

@@ -39,12 +39,12 @@ def scattered(dense):
 @pytest.mark.parametrize("to", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr, scattered])
 def test_a_sparse_tensor_gives_the_very_features_of_the_dense_one(to):
     dense = bag_of_words()
-    found, expected = SparseFeatures(to(dense)), SparseFeatures(dense)
-    assert found.shape == expected.shape
+    features, expected = SparseFeatures(to(dense)), SparseFeatures(dense)
+    assert features.shape == expected.shape
     for part in ("pointers", "col"):
-        assert torch.equal(getattr(found.pattern, part), getattr(expected.pattern, part))
-    assert torch.equal(found.values, expected.values)
-    assert torch.equal(found.transpose.values, expected.transpose.values)
+        assert torch.equal(getattr(features.pattern, part), getattr(expected.pattern, part))
+    assert torch.equal(features.values, expected.values)
+    assert torch.equal(features.transpose.values, expected.transpose.values)
 
 
 def test_dropout_on_stored_values_is_dropout_of_those_elements():
@@ -57,6 +57,6 @@ def test_dropout_on_stored_values_is_dropout_of_those_elements():
     dropped = dense.clone()
     dropped[dense != 0] = sparse.values * mask
     with randomness(key):
-        found = layer(sparse)
-    torch.testing.assert_close(found, dropped @ layer.weight + layer.bias)
+        output = layer(sparse)
+    torch.testing.assert_close(output, dropped @ layer.weight + layer.bias)
     assert (mask == 0).any()

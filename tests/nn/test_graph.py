@@ -68,8 +68,8 @@ def test_product_gradient_and_vmap_equal_the_dense_ones(direction, self_loops, n
     torch.testing.assert_close(made @ hidden, matrix @ hidden)
 
     weight = torch.randn(NODES, 3, dtype=torch.float64)
-    (found,) = torch.autograd.grad((weight * (made @ hidden)).sum(), hidden)
-    torch.testing.assert_close(found, matrix.t() @ weight)
+    (gradient,) = torch.autograd.grad((weight * (made @ hidden)).sum(), hidden)
+    torch.testing.assert_close(gradient, matrix.t() @ weight)
 
     members = torch.randn(4, NODES, 2, dtype=torch.float64)
     torch.testing.assert_close(torch.vmap(lambda h: made @ h)(members), matrix @ members)
@@ -86,9 +86,9 @@ def test_dropping_arcs_equals_building_the_smaller_graph(self_loops, norm):
     keep = 1 - ((whole.pattern.row == 1) & (whole.pattern.col == 2)).double()
     keep[whole.pattern.row == whole.pattern.col] = 0  # loops stay whatever is said of them
     left = whole.reweighted(keep)
-    for direction, found in (("out", left), ("in", left.reversed)):
+    for direction, reweighted in (("out", left), ("in", left.reversed)):
         smaller = Graph(arcs[:, [0, 1, 3, 4]], 5, direction=direction, **policies)
-        torch.testing.assert_close(found @ hidden, smaller @ hidden)
+        torch.testing.assert_close(reweighted @ hidden, smaller @ hidden)
 
 
 @pytest.mark.parametrize("norm", NORMS)

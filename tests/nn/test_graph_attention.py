@@ -78,9 +78,9 @@ def test_vectors_per_arc_stay_within_the_bound(bound, at_once, monkeypatch):
 
     monkeypatch.setattr(attention, "_sums", spy)
     monkeypatch.setitem(attention.AT_ONCE, "cpu", bound)
-    found = vmap(lambda h: conv(h, arcs))(hidden)
-    torch.testing.assert_close(found, expected)
-    found.sum().backward()
+    output = vmap(lambda h: conv(h, arcs))(hidden)
+    torch.testing.assert_close(output, expected)
+    output.sum().backward()
     heads = [len(vectors) for vectors in seen]
     assert max(heads) == at_once
     assert sum(heads) == 2 * 7 * 4  # forwards and backwards

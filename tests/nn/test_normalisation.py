@@ -61,16 +61,16 @@ def test_a_population_keeps_the_statistics_of_each_member():
 
     for step in range(2):
         values = hidden(3, seed=step)
-        found = vmap(call)(parameters, buffers, values)
+        output = vmap(call)(parameters, buffers, values)
         expected = [theirs(own) for theirs, own in zip(twins, values, strict=True)]
-        torch.testing.assert_close(found, torch.stack(expected))
+        torch.testing.assert_close(output, torch.stack(expected))
     for place, theirs in enumerate(twins):
         mean, variance = buffers["running_mean"][place], buffers["running_variance"][place]
         assert_same_statistics(mean, variance, theirs)
     layers[0].eval()
-    found = vmap(call)(parameters, buffers, values)
+    output = vmap(call)(parameters, buffers, values)
     expected = [theirs.eval()(own) for theirs, own in zip(twins, values, strict=True)]
-    torch.testing.assert_close(found, torch.stack(expected))
+    torch.testing.assert_close(output, torch.stack(expected))
 
 
 def test_without_running_averages_evaluation_uses_the_nodes_own():
@@ -84,13 +84,13 @@ def test_without_scale_there_is_a_bias_alone():
     assert [name for name, _ in layer.named_parameters()] == ["bias"]
     with torch.no_grad():
         layer.bias.fill_(0.5)
-    found = layer(values)
-    torch.testing.assert_close(found.mean(0), torch.full((WIDTH,), 0.5))
-    torch.testing.assert_close(found.var(0, correction=0), torch.ones(WIDTH), atol=1e-4, rtol=0)
+    output = layer(values)
+    torch.testing.assert_close(output.mean(0), torch.full((WIDTH,), 0.5))
+    torch.testing.assert_close(output.var(0, correction=0), torch.ones(WIDTH), atol=1e-4, rtol=0)
 
 
 def test_one_node_gives_its_bias_and_leaves_finite_averages():
     layer = with_other_parameters(BatchNorm(WIDTH))
-    found = layer(hidden()[:1])
-    torch.testing.assert_close(found, layer.bias[None])
+    output = layer(hidden()[:1])
+    torch.testing.assert_close(output, layer.bias[None])
     assert layer.running_variance.isfinite().all()

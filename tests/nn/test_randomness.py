@@ -99,10 +99,10 @@ def test_dropout_on_its_own_follows_torch():
 
 def test_an_inactive_dropout_still_takes_its_place():
     def second_mask(first_rate):
-        one, two = Dropout(first_rate), Dropout(0.5)
+        first, second = Dropout(first_rate), Dropout(0.5)
         with randomness(epoch_key(torch.tensor(1), torch.tensor(1))):
-            one(torch.ones(9))
-            return two(torch.ones(9))
+            first(torch.ones(9))
+            return second(torch.ones(9))
 
     assert torch.equal(second_mask(0.0), second_mask(0.7))
 

@@ -23,11 +23,11 @@ def states(*shape, offset=0):
     return torch.randn(*shape, generator=generator(offset)).cuda().bfloat16()
 
 
-def assert_half(found, single):
+def assert_half(half, single):
     """A result of float32 arithmetic that is rounded once, to the 8 bits of bfloat16."""
-    assert found.dtype == torch.bfloat16
+    assert half.dtype == torch.bfloat16
     scale = float(single.abs().max())
-    torch.testing.assert_close(found.float(), single, rtol=2**-7, atol=1e-5 * scale)
+    torch.testing.assert_close(half.float(), single, rtol=2**-7, atol=1e-5 * scale)
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def test_batched_products(rows, inner, columns):
 def test_dropout_of_a_large_tensor():
     """Elements are numbered modulo 2 ** 33: two of them share one of 2 ** 32 hashes."""
     values = torch.ones(1, LARGE, dtype=torch.bfloat16, device="cuda")
-    found = kernels.dropout(values, KEYS[1:2], RATES[1:2], *place_words(9))
-    kept = found[0, -4096:] != 0
+    dropped = kernels.dropout(values, KEYS[1:2], RATES[1:2], *place_words(9))
+    kept = dropped[0, -4096:] != 0
     pairs = torch.arange((LARGE - 4096) // 2, LARGE // 2, dtype=torch.int64)
     key = KEYS[1].cpu()
     halves = _hash(_fold(_wrapped(pairs)), _words((9,), key.device) ^ key)  # as on a CPU
@@ -67,18 +67,18 @@ def test_a_gated_update_of_many_nodes():
     weight, bias = states(1, 3, 2 * width, offset=2), states(1, 3, offset=3)
     nothing = KEYS[:1], RATES[:1], None
     new, memory, gates = kernels.gated_update(hidden, message, weight, bias, *nothing, True)
-    last = [one[:, -100:].contiguous() for one in (hidden, message)]
-    for one, other in zip(
+    last = [tensor[:, -100:].contiguous() for tensor in (hidden, message)]
+    for whole, part in zip(
         (new, memory, gates),
         kernels.gated_update(*last, weight, bias, *nothing, True),
         strict=True,
     ):
-        torch.testing.assert_close(one[:, -100:], other, rtol=2**-7, atol=1e-5)
+        torch.testing.assert_close(whole[:, -100:], part, rtol=2**-7, atol=1e-5)
     back = kernels.gated_update_backward(hidden, message, weight, gates, new, None, *nothing)
     few = gates[:, -100:].contiguous(), new[:, -100:].contiguous()
     exact = kernels.gated_update_backward(*last, weight, *few, None, *nothing)
-    for one, other in zip(back[:2], exact[:2], strict=True):
-        torch.testing.assert_close(one[:, -100:], other, rtol=2**-7, atol=1e-4)
+    for whole, part in zip(back[:2], exact[:2], strict=True):
+        torch.testing.assert_close(whole[:, -100:], part, rtol=2**-7, atol=1e-4)
 
 
 @pytest.mark.usefixtures("room")
@@ -88,8 +88,8 @@ def test_a_matrix_product_of_many_rows():
     left = torch.zeros(1, rows, 32, dtype=torch.bfloat16, device="cuda")
     left[:, -100:], left[:, :100] = states(100, 32), states(100, 32, offset=1)
     right = states(1, 32, 32, offset=2)
-    found = kernels.batched_product(left, right)
-    assert_half(found[:, -100:], (left[:, -100:].double() @ right.double()).float())
+    product = kernels.batched_product(left, right)
+    assert_half(product[:, -100:], (left[:, -100:].double() @ right.double()).float())
     sums = kernels.batched_product(left.mT, left)
     ends = torch.cat([left[:, :100], left[:, -100:]], dim=1).double()
     assert_half(sums, (ends.mT @ ends).float())

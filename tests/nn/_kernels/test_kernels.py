@@ -46,13 +46,13 @@ def test_products_with_long_rows_do_not_depend_on_the_company(turned, dropout):
         dropped[:, dense != 0] *= masks((len(sparse.values),), 4)
     full = dropped.mT if turned else dropped
     how = {"drop": drop, "transposed": turned}
-    found = kernels.product(sparse.values, operand, sparse.pattern, bias=bias, **how)
+    product = kernels.product(sparse.values, operand, sparse.pattern, bias=bias, **how)
     exact = lambda operand, bias: full @ operand + bias[:, None]  # noqa: E731
-    assert_rounded(found, exact, operand, bias, length=1500)
+    assert_rounded(product, exact, operand, bias, length=1500)
     if not dropout:
         given = sparse.values, operand[:1], sparse.pattern
         alone = kernels.product(*given, bias=bias[:1], **how)
-        assert torch.equal(alone[0], found[0])
+        assert torch.equal(alone[0], product[0])
 
 
 @pytest.mark.parametrize("width", [1, 8, 64, 100])
@@ -74,14 +74,14 @@ def test_graph_products_and_inner_products(width):
     def row_softmax(values):
         return matrices(values, -torch.inf).softmax(-1)[:, pattern.row, pattern.col]
 
-    found = kernels.product(values, hidden, pattern)
-    assert_rounded(found, lambda v, h: matrices(v) @ h, values, hidden, length=NODES)
-    found = kernels.inner(other, hidden, pattern)
-    assert_rounded(found, inner, other, hidden, length=width)
-    found = kernels.row_sums(values, pattern)
-    assert_rounded(found, lambda v: matrices(v).sum(-1), values, length=NODES)
-    found = kernels.row_softmax(values, pattern)
-    assert_rounded(found, row_softmax, values, length=NODES)
+    product = kernels.product(values, hidden, pattern)
+    assert_rounded(product, lambda v, h: matrices(v) @ h, values, hidden, length=NODES)
+    inner_products = kernels.inner(other, hidden, pattern)
+    assert_rounded(inner_products, inner, other, hidden, length=width)
+    sums = kernels.row_sums(values, pattern)
+    assert_rounded(sums, lambda v: matrices(v).sum(-1), values, length=NODES)
+    softmax = kernels.row_softmax(values, pattern)
+    assert_rounded(softmax, row_softmax, values, length=NODES)
 
 
 @pytest.mark.parametrize("width", [1, 5, 16, 32])
@@ -102,14 +102,14 @@ def test_scores_of_arcs_forward_and_backward(width):
         scores = (torch.nn.functional.leaky_relu(sums, 0.2) * leaves[2][:, None]).sum(-1)
         return scores, *torch.autograd.grad((scores * grad).sum(), leaves)
 
-    found = kernels.dynamic_scores(receive, send, score, 0.2, pattern)
+    arc_scores = kernels.dynamic_scores(receive, send, score, 0.2, pattern)
     parts = kernels.dynamic_scores_backward(grad, receive, send, score, 0.2, pattern)
     length = width + len(pattern) // NODES + len(pattern)
-    assert_rounded([found, *parts], by_hand, receive, send, score, grad, length=length)
+    assert_rounded([arc_scores, *parts], by_hand, receive, send, score, grad, length=length)
     for size in (1, 3):
         given = (tensor[:size] for tensor in (grad, receive, send, score))
         some = kernels.dynamic_scores_backward(*given, 0.2, pattern)
-        assert all(torch.equal(one, other[:size]) for one, other in zip(some, parts, strict=True))
+        assert all(torch.equal(few, whole[:size]) for few, whole in zip(some, parts, strict=True))
 
 
 def test_who_does_not_ask_for_the_gates_gradient_does_not_pay_for_it(monkeypatch):
@@ -124,13 +124,13 @@ def test_who_does_not_ask_for_the_gates_gradient_does_not_pay_for_it(monkeypatch
 
 def test_dropout_masks_are_those_of_the_cpu():
     values = torch.randn(MEMBERS, NODES, WIDTH, device="cuda")
-    found = kernels.dropout(values, keys(), RATES.cuda(), *place_words(9))
+    dropped = kernels.dropout(values, keys(), RATES.cuda(), *place_words(9))
     on_cpu = torch.stack([
         mask_of(Draw(key, Place(9)), (NODES, WIDTH), rate, torch.float32)
         for key, rate in zip(keys().cpu(), RATES, strict=True)
     ])  # fmt: skip
-    assert torch.equal((found != 0).cpu(), on_cpu != 0)
-    assert_rounded(found.cpu(), lambda values: values * on_cpu, values.cpu(), length=2)
+    assert torch.equal((dropped != 0).cpu(), on_cpu != 0)
+    assert_rounded(dropped.cpu(), lambda values: values * on_cpu, values.cpu(), length=2)
 
 
 SHAPES = [(37, 64, 64), (64, 2500, 5), (1, 1, 1), (5, 33, 70), (192, 40, 7)]

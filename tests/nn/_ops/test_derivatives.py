@@ -168,8 +168,8 @@ class Cases:
         draws = (Draw(self.key, Place(1)), Draw(self.key, Place(2))) if drops else (None, None)
 
         def ours(*tensors: Tensor) -> Tensor:
-            found = gated_update(*tensors, draws, self.rate, 1 in used)
-            return torch.cat([found[which] for which in used], -1)
+            outputs = gated_update(*tensors, draws, self.rate, 1 in used)
+            return torch.cat([outputs[which] for which in used], -1)
 
         def dense(hidden: Tensor, message: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
             seen = hidden, message
@@ -177,8 +177,8 @@ class Cases:
                 seen = hidden * self.mask(1, NODES, 4), message * self.mask(2, NODES, 4)
             gates = (torch.cat(seen, -1) @ weight.mT + bias).sigmoid()
             keep, absorb, pass_on = gates.split(1, -1)
-            found = keep * hidden + absorb * message, pass_on * message, gates
-            return torch.cat([found[which] for which in used], -1)
+            outputs = keep * hidden + absorb * message, pass_on * message, gates
+            return torch.cat([outputs[which] for which in used], -1)
 
         return Case(ours, dense, [(NODES, 4), (NODES, 4), (3, 8), (3,)])
 
@@ -243,22 +243,22 @@ def test_states_of_16_bits_are_computed_in_float32(name, device):
         normal(*shape, seed=k).to(device, torch.bfloat16).requires_grad_() for k, shape in shapes
     ]
     single = [tensor.detach().float().requires_grad_() for tensor in half]
-    found, expected = case.ours(*half), case.ours(*single)
+    output, expected = case.ours(*half), case.ours(*single)
     roundings = 3 if "dynamic" in name else 1  # scores of vectors are states of 16 bits themselves
-    assert_half(found, expected, roundings)
+    assert_half(output, expected, roundings)
     upstream = normal(*expected.shape, seed=20).to(device).bfloat16()
     for own, other in zip(
-        torch.autograd.grad((found * upstream).sum(), half),
+        torch.autograd.grad((output * upstream).sum(), half),
         torch.autograd.grad((expected * upstream).sum(), single),
         strict=True,
     ):
         assert_half(own, other, roundings)
 
 
-def assert_half(found, single, roundings):
+def assert_half(half, single, roundings):
     """The same, but for roundings to the 8 bits of bfloat16."""
     largest = max(1.0, float(single.detach().abs().max()))
-    torch.testing.assert_close(found.float(), single, rtol=0, atol=roundings * 2**-8 * largest)
+    torch.testing.assert_close(half.float(), single, rtol=0, atol=roundings * 2**-8 * largest)
 
 
 def test_these_are_all_operations(monkeypatch):
@@ -275,8 +275,8 @@ def test_these_are_all_operations(monkeypatch):
         inputs = [torch.ones(shape) for shape in case.shapes]
         grad(lambda *given, case=case: case.ours(*given).sum())(*inputs)
     elsewhere = {"_Dropped", "_DroppedProduct"} | {"BothWays"}  # on a GPU, and in parts of a graph
-    known = [one for one in Operation.__subclasses__() if one.__module__.startswith("memohop.nn.")]
-    assert applied | elsewhere == {one.__name__ for one in known}
+    known = [cls for cls in Operation.__subclasses__() if cls.__module__.startswith("memohop.nn.")]
+    assert applied | elsewhere == {cls.__name__ for cls in known}
 
 
 @pytest.mark.parametrize("per", ["node", "channel"])

@@ -37,14 +37,14 @@ def test_a_symmetric_pattern_is_its_own_transpose():
     plain = Pattern(row, col, (4, 4))
     once = Pattern.symmetric(plain.pointers, plain.col)
     assert once.transpose is once
-    for one, other in ((once, plain), (once.to("cpu"), plain.transpose)):
+    for made, expected in ((once, plain), (once.to("cpu"), plain.transpose)):
         for name in NAMES:
-            assert torch.equal(getattr(one, name), getattr(other, name)), name
+            assert torch.equal(getattr(made, name), getattr(expected, name)), name
 
 
 def test_what_is_made_inside_a_transform_outlives_it():
     here = pattern()
-    torch.func.grad(lambda one: sum(one * getattr(here, name).sum() for name in NAMES))(
+    torch.func.grad(lambda factor: sum(factor * getattr(here, name).sum() for name in NAMES))(
         torch.tensor(1.0)
     )
     for name in NAMES:
