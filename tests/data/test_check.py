@@ -48,12 +48,12 @@ def test_flat_masks_are_one_split(data):
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("mask", "other"),
     [("train_mask", "val_mask"), ("val_mask", "test_mask"), ("train_mask", "test_mask")],
 )
-def test_masks_that_overlap(data, one, other):
-    data[one][data[other][:, 1].nonzero()[:4, 0], 1] = True
-    with pytest.raises(UsageError, match=rf"{one} and {other} share 4 node\(s\) in split 1"):
+def test_masks_that_overlap(data, mask, other):
+    data[mask][data[other][:, 1].nonzero()[:4, 0], 1] = True
+    with pytest.raises(UsageError, match=rf"{mask} and {other} share 4 node\(s\) in split 1"):
         check(data)
 
 

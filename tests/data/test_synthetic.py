@@ -91,15 +91,15 @@ def test_by_default_they_are_what_the_registry_says(make):
 
 
 def test_csbm_seed_decides():
-    one, again, other = (csbm(seed=seed) for seed in (1, 1, 2))
+    graph, again, other = (csbm(seed=seed) for seed in (1, 1, 2))
     for key in ("x", "y", "edge_index", "train_mask"):
-        assert torch.equal(one[key], again[key])
-        assert not torch.equal(one[key], other[key])
-    assert not (one.y.diff() >= 0).all()
+        assert torch.equal(graph[key], again[key])
+        assert not torch.equal(graph[key], other[key])
+    assert not (graph.y.diff() >= 0).all()
     otherwise = csbm(seed=1, homophily=0.9)
-    assert torch.equal(one.x, otherwise.x)
-    assert torch.equal(one.y, otherwise.y)
-    assert not torch.equal(one.edge_index, otherwise.edge_index)
+    assert torch.equal(graph.x, otherwise.x)
+    assert torch.equal(graph.y, otherwise.y)
+    assert not torch.equal(graph.edge_index, otherwise.edge_index)
 
 
 def test_csbm_of_a_large_graph_needs_no_list_of_all_pairs():

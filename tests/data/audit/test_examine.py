@@ -36,30 +36,30 @@ def small():
 
 
 def test_counts_of_a_small_graph():
-    found = audit(small())
-    assert (found.nodes, found.arcs, found.features) == (6, 9, 1)
-    assert (found.class_names, found.class_sizes) == (("0", "1"), (3, 2))
-    assert (found.unlabelled, found.isolated) == (1, 1)
-    assert (found.self_loops, found.multi_arcs, found.directed) == (1, 1, True)
-    assert found.known_sizes == (1, 2)
-    assert found.small_classes == ("0", "1")
-    assert found.duplicates == 1
-    assert (found.split, found.test_nodes) == (0, 2)
-    assert (found.twins, found.close_twins) == (1, 1)
-    assert found.twin_agreement == 0  # of the validation node 2, twin of 0
-    assert found.edge_homophily == pytest.approx(1 / 3)  # 0-3, 1-3 and 2-3 have two labels
-    assert found.known_homophily == pytest.approx((1 / 2 - 5 / 8) / (1 - 5 / 8))  # 0-3 and 2-3
-    assert (found.features_say, found.neighbours_say) == (None, None)
-    assert found.advice.model == "mlp"
+    report = audit(small())
+    assert (report.nodes, report.arcs, report.features) == (6, 9, 1)
+    assert (report.class_names, report.class_sizes) == (("0", "1"), (3, 2))
+    assert (report.unlabelled, report.isolated) == (1, 1)
+    assert (report.self_loops, report.multi_arcs, report.directed) == (1, 1, True)
+    assert report.known_sizes == (1, 2)
+    assert report.small_classes == ("0", "1")
+    assert report.duplicates == 1
+    assert (report.split, report.test_nodes) == (0, 2)
+    assert (report.twins, report.close_twins) == (1, 1)
+    assert report.twin_agreement == 0  # of the validation node 2, twin of 0
+    assert report.edge_homophily == pytest.approx(1 / 3)  # 0-3, 1-3 and 2-3 have two labels
+    assert report.known_homophily == pytest.approx((1 / 2 - 5 / 8) / (1 - 5 / 8))  # 0-3 and 2-3
+    assert (report.features_say, report.neighbours_say) == (None, None)
+    assert report.advice.model == "mlp"
 
 
 def test_an_arc_each_way_is_no_direction():
     data = small()
     data.edge_index = torch.cat([data.edge_index, data.edge_index.flip(0)], dim=1)
-    found = audit(data)
-    assert not found.directed
-    assert found.multi_arcs == 18 - 13  # six edges both ways and the loop are left
-    assert found.out_say is None
+    report = audit(data)
+    assert not report.directed
+    assert report.multi_arcs == 18 - 13  # six edges both ways and the loop are left
+    assert report.out_say is None
 
 
 def test_zero_and_minus_zero_are_the_same_feature():
@@ -73,11 +73,11 @@ def test_without_splits_there_are_no_twins_and_twins_of_other_classes_do_not_agr
     data.train_mask = torch.tensor([True, False, True, True, False, False])
     data.val_mask = torch.tensor([False, True, False, False, False, True])
     data.test_mask = torch.tensor([False, False, False, False, True, False])
-    found = audit(data)
-    assert (found.twins, found.twin_agreement) == (0, 0.5)
+    report = audit(data)
+    assert (report.twins, report.twin_agreement) == (0, 0.5)
     del data.train_mask, data.val_mask, data.test_mask
-    found = audit(data)
-    assert (found.split, found.test_nodes, found.twins, found.twin_agreement) == (None, 0, 0, None)
+    bare = audit(data)
+    assert (bare.split, bare.test_nodes, bare.twins, bare.twin_agreement) == (None, 0, 0, None)
 
 
 @pytest.mark.parametrize(
@@ -92,15 +92,15 @@ def test_without_splits_there_are_no_twins_and_twins_of_other_classes_do_not_agr
     ],
 )
 def test_advice_on_published_graphs(name, model, direction, twins, percent, data_root):
-    found = memohop.audit(memohop.load(name, root=data_root))
-    assert (found.advice.model, found.advice.direction) == (model, direction)
-    assert twins in (found.twins, None)
-    leaks = [text for text in found.advice.distrust if "leak" in text]
+    report = memohop.audit(memohop.load(name, root=data_root))
+    assert (report.advice.model, report.advice.direction) == (model, direction)
+    assert twins in (report.twins, None)
+    leaks = [text for text in report.advice.distrust if "leak" in text]
     assert bool(leaks) == (percent is not None)
     if leaks:
         assert f"{percent}% of the test nodes" in leaks[0]
         assert f"{percent} %" in describe(name).note
-        assert found.twin_agreement > 0.99
+        assert report.twin_agreement > 0.99
 
 
 ADVISED = {0: "gcn+mmp", 0.05: "gcn+mmp", 0.2: "mlp", 0.35: "gcn+mmp", 0.5: "gcn", 0.9: "gcn"}
@@ -109,24 +109,24 @@ ADVISED = {0: "gcn+mmp", 0.05: "gcn+mmp", 0.2: "mlp", 0.35: "gcn+mmp", 0.5: "gcn
 @pytest.mark.parametrize(("homophily", "model"), ADVISED.items())
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_model_for_csbm_follows_its_homophily(homophily, model, seed):
-    found = audit(csbm(homophily=homophily, seed=seed))
-    assert found.advice.model == model
-    assert found.edge_homophily == pytest.approx(homophily)
+    report = audit(csbm(homophily=homophily, seed=seed))
+    assert report.advice.model == model
+    assert report.edge_homophily == pytest.approx(homophily)
     # Five classes of equal size: chance is a fifth.
-    assert found.adjusted_homophily == pytest.approx((homophily - 0.2) / 0.8, abs=0.01)
+    assert report.adjusted_homophily == pytest.approx((homophily - 0.2) / 0.8, abs=0.01)
     if homophily != 0.35:  # where the gain is near the margin
-        little = any("expect little" in reason for reason in found.advice.reasons)
+        little = any("expect little" in reason for reason in report.advice.reasons)
         assert little == (model == "mlp")
 
 
 def test_what_features_say_does_not_depend_on_the_graph_and_what_neighbours_say_does():
-    found = [audit(csbm(homophily=homophily, seed=3)) for homophily in (0.2, 0.4, 0.6, 0.8)]
-    said = [one.neighbours_say for one in found]
+    reports = [audit(csbm(homophily=homophily, seed=3)) for homophily in (0.2, 0.4, 0.6, 0.8)]
+    said = [report.neighbours_say for report in reports]
     assert said == sorted(said)
     assert said[0] < 0.1
     assert said[-1] > 0.9
-    for one in found:
-        assert one.together_say > max(one.features_say, one.neighbours_say) - 0.05
+    for report in reports:
+        assert report.together_say > max(report.features_say, report.neighbours_say) - 0.05
     mute = audit(csbm(homophily=0.2, strength=0, seed=3))
     assert abs(mute.features_say) < 0.1
     assert "neither features nor neighbours say anything" in "\n".join(mute.advice.distrust)
@@ -236,11 +236,11 @@ def test_classes_have_the_names_of_the_table():
     rows = [(n, n % 7, ("dog", "cat")[n % 2]) for n in range(30)]
     nodes = dict(zip(("id", "v", "kind"), zip(*rows, strict=True), strict=True))
     edges = {"source": list(range(29)), "target": list(range(1, 30))}
-    found = audit(read_graph(nodes, edges, label="kind"))
-    assert (found.class_names, found.class_sizes) == (("cat", "dog"), (15, 15))
-    assert found.edge_homophily == 0
-    assert found.label_informativeness == 1
-    assert found.advice.model == "gcn+mmp"
+    report = audit(read_graph(nodes, edges, label="kind"))
+    assert (report.class_names, report.class_sizes) == (("cat", "dog"), (15, 15))
+    assert report.edge_homophily == 0
+    assert report.label_informativeness == 1
+    assert report.advice.model == "gcn+mmp"
 
 
 @pytest.mark.parametrize("width", [60, 70])
@@ -252,9 +252,9 @@ def test_sparse_features_are_audited_as_dense_ones_are(width):
     data.x = torch.from_numpy(words)
     expected = audit(data)
     data.x = data.x.to_sparse_csr()
-    found = audit(data)
-    assert found.duplicates == expected.duplicates
-    assert found.features_say == pytest.approx(expected.features_say, abs=1e-3)
+    report = audit(data)
+    assert report.duplicates == expected.duplicates
+    assert report.features_say == pytest.approx(expected.features_say, abs=1e-3)
 
 
 @pytest.mark.parametrize("change", ["no arcs", "wide features", "one class", "many nodes"])
@@ -268,11 +268,11 @@ def test_odd_graphs_are_audited_too(change, monkeypatch):
         data.y[:] = 0
     else:
         monkeypatch.setattr("memohop.data.audit._measures._NODES", 30)
-    found = audit(data)
-    assert (found.isolated == 60) == (change == "no arcs")
-    assert (found.edge_homophily is None) == (change == "no arcs")
-    assert (found.adjusted_homophily is None) == (change in ("no arcs", "one class"))
-    assert (found.features_say is None) == (change == "one class")
+    report = audit(data)
+    assert (report.isolated == 60) == (change == "no arcs")
+    assert (report.edge_homophily is None) == (change == "no arcs")
+    assert (report.adjusted_homophily is None) == (change in ("no arcs", "one class"))
+    assert (report.features_say is None) == (change == "one class")
 
 
 def test_mistakes():
@@ -296,5 +296,5 @@ def test_features_that_leave_no_doubt_give_no_warning():
     x = 1e4 * (2.0 * y[:, None] - 1) + torch.randn(200, 3, generator=generator)
     x[0] = 1e9  # far beyond what the scaler has seen
     arcs = torch.stack([torch.arange(200), (torch.arange(200) + 2) % 200])
-    found = memohop.audit(Data(x=x, y=y, edge_index=arcs))
-    assert found.edge_homophily == 1.0
+    report = memohop.audit(Data(x=x, y=y, edge_index=arcs))
+    assert report.edge_homophily == 1.0

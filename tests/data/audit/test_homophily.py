@@ -38,20 +38,20 @@ def matrix(edges, nodes):
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_the_figures_are_the_printed_ones(name, data_root):
-    found = audit(load(name, root=data_root), probes=False)
+    report = audit(load(name, root=data_root), probes=False)
     adjusted, informativeness, edge = PRINTED[name]
-    assert round(found.adjusted_homophily, 2) == adjusted
-    assert round(found.label_informativeness, 2) == informativeness
-    assert found.edge_homophily == pytest.approx(edge, abs=5.01e-4)
+    assert round(report.adjusted_homophily, 2) == adjusted
+    assert round(report.label_informativeness, 2) == informativeness
+    assert report.edge_homophily == pytest.approx(edge, abs=5.01e-4)
 
 
 def test_the_examples_in_the_documentation_of_dgl():
     """Both functions make the graph undirected first."""
-    found = homophily(matrix([(1, 0), (2, 1), (0, 2), (4, 3)], 5), np.array([0, 0, 0, 0, 1]))
-    assert found.adjusted_homophily == pytest.approx(-0.1428571492433548, rel=1e-6)
+    measures = homophily(matrix([(1, 0), (2, 1), (0, 2), (4, 3)], 5), np.array([0, 0, 0, 0, 1]))
+    assert measures.adjusted_homophily == pytest.approx(-0.1428571492433548, rel=1e-6)
     edges = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5)]
-    found = homophily(matrix(edges, 6), np.array([0, 0, 0, 0, 1, 1]))
-    assert found.label_informativeness == pytest.approx(0.25177597999572754, rel=1e-6)
+    measures = homophily(matrix(edges, 6), np.array([0, 0, 0, 0, 1, 1]))
+    assert measures.label_informativeness == pytest.approx(0.25177597999572754, rel=1e-6)
 
 
 def slow(edges, labels):
@@ -99,8 +99,8 @@ def graphs(draw):
 @given(graphs())
 def test_every_measure_is_its_definition(graph):
     edges, labels = graph
-    found = homophily(matrix(edges, len(labels)), np.array(labels))
-    for value, expected in zip(found, slow(edges, labels), strict=True):
+    measures = homophily(matrix(edges, len(labels)), np.array(labels))
+    for value, expected in zip(measures, slow(edges, labels), strict=True):
         assert value == (None if expected is None else pytest.approx(expected, abs=1e-12))
 
 
@@ -122,6 +122,6 @@ def test_a_neighbour_in_one_direction_tells_and_in_the_other_does_not():
 
 def test_bins_hold_every_node_that_has_a_neighbour_and_empty_ones_are_left_out():
     local = np.array([0.0, 1 / 6, 1 / 5, np.nan, 3 / 5, 1.0, 4 / 5])
-    found = [(low, high, np.flatnonzero(inside)) for low, high, inside in homophily_bins(local)]
-    assert [(low, high) for low, high, _ in found] == [(0, 0.2), (0.2, 0.4), (0.6, 0.8), (0.8, 1)]
-    assert [nodes.tolist() for _, _, nodes in found] == [[0, 1], [2], [4], [5, 6]]
+    bins = [(low, high, np.flatnonzero(inside)) for low, high, inside in homophily_bins(local)]
+    assert [(low, high) for low, high, _ in bins] == [(0, 0.2), (0.2, 0.4), (0.6, 0.8), (0.8, 1)]
+    assert [nodes.tolist() for _, _, nodes in bins] == [[0, 1], [2], [4], [5, 6]]

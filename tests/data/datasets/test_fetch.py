@@ -132,8 +132,8 @@ def test_a_local_folder_is_used_instead_of_the_network(local, cache, monkeypatch
 @pytest.mark.parametrize("damaged", [CONTENT[:-1], b"", CONTENT[::-1]])
 def test_a_damaged_local_file_is_named_with_both_digests(local, damaged):
     (local / PATH).write_bytes(damaged)
-    found = hashlib.sha256(damaged).hexdigest()
-    with pytest.raises(DataError, match=f"{PATH}.*{found}.*{DIGEST}.*http"):
+    digest = hashlib.sha256(damaged).hexdigest()
+    with pytest.raises(DataError, match=f"{PATH}.*{digest}.*{DIGEST}.*http"):
         fetch.locate([PATH], root=local)
     assert (local / PATH).read_bytes() == damaged
     (local / PATH).unlink()

@@ -84,10 +84,10 @@ def test_isomap_equals_that_of_scikit_learn_up_to_mirroring():
     weights[weights == 0] = 9  # further than the radius
     np.fill_diagonal(weights, 0)
     reference = Isomap(n_neighbors=None, radius=1, metric="precomputed").fit_transform(weights)
-    found = latent.isomap(links)
+    points = latent.isomap(links)
     expected = reference / np.abs(reference).max()
-    signs = np.sign((found * expected).sum(0))
-    np.testing.assert_allclose(found * signs, expected, atol=1e-5)
+    signs = np.sign((points * expected).sum(0))
+    np.testing.assert_allclose(points * signs, expected, atol=1e-5)
 
 
 def test_landmarks_place_the_nodes_of_a_large_graph_where_all_paths_would(monkeypatch):
@@ -132,8 +132,8 @@ def test_the_poincare_gradient_is_that_of_the_loss():
     loss = -(-distance).log_softmax(1)[:, 0].sum()
     (euclidean,) = torch.autograd.grad(loss, z)
     expected = euclidean * ((1 - z.square().sum(1, keepdim=True)).square() / 4)
-    found = latent._mean_gradient(points, source, others)
-    np.testing.assert_allclose(found, expected.detach(), rtol=1e-6)
+    gradient = latent._mean_gradient(points, source, others)
+    np.testing.assert_allclose(gradient, expected.detach(), rtol=1e-6)
     apart = latent.hyperbolic_distance(points[source][:, None], points[others])
     np.testing.assert_allclose(apart, distance.detach())
 
@@ -151,8 +151,8 @@ def test_the_nearest_pairs_are_as_many_as_asked_for_or_up_to_twice_as_many(place
     points = np.array(places, dtype=float)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(latent, "_ROWS", rows)
-        found = latent._nearest_pairs(points, latent.euclidean_distance, count)
-    chosen = set(zip(*(part.tolist() for part in found), strict=True))
+        pairs = latent._nearest_pairs(points, latent.euclidean_distance, count)
+    chosen = set(zip(*(part.tolist() for part in pairs), strict=True))
     length = {
         (a, b): np.linalg.norm(points[a] - points[b])
         for a in range(len(points))
@@ -196,8 +196,8 @@ def test_positions_on_a_line():
 def test_graphs_without_arcs_have_no_neighbours(kind):
     for nodes, arcs in ((1, [[], []]), (1, [[0], [0]]), (4, [[], []]), (2, [[0], [1]])):
         edge_index = torch.tensor(arcs, dtype=torch.int64)
-        found = latent.computed(edge_index, nodes, embedding=kind)
-        assert found.arcs.shape == (2, 2 * (nodes == 2))
+        neighbours = latent.computed(edge_index, nodes, embedding=kind)
+        assert neighbours.arcs.shape == (2, 2 * (nodes == 2))
 
 
 def test_bad_requests_are_refused():

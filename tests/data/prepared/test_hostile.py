@@ -54,12 +54,12 @@ def folders(tmp_path_factory):
         "sparse": {"label": "kind"} | undirected,
         "numbers": {"label": "amount"} | undirected,
     }
-    found = {}
+    graphs = {}
     for kind, more in options.items():
         files = with_zeros if kind == "sparse" else tables
-        found[kind] = memohop.prepare(*files, home / kind, **{"directed": True} | more)
-    assert found["sparse"].stored
-    return {kind: graph.folder for kind, graph in found.items()}
+        graphs[kind] = memohop.prepare(*files, home / kind, **{"directed": True} | more)
+    assert graphs["sparse"].stored
+    return {kind: graph.folder for kind, graph in graphs.items()}
 
 
 def forged(original, folder, contents=(), change=lambda manifest: None):

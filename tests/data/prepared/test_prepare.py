@@ -101,13 +101,13 @@ def random_tables(folder, *, listed_twice=False, more=0):
 
 def compared(folder, tables, whole, **options):
     """Tables when they are prepared, and the same when they are read, which must be alike."""
-    found = memohop.prepare(*tables, folder / "graph", **options)
+    prepared = memohop.prepare(*tables, folder / "graph", **options)
     expected = read_graph(*whole, **options)
-    assert_same(found, expected)
+    assert_same(prepared, expected)
     again = memohop.open_prepared(folder / "graph")
-    assert again.digest == found.digest
-    assert_same(found, again.in_ram())
-    return found, expected
+    assert again.digest == prepared.digest
+    assert_same(prepared, again.in_ram())
+    return prepared, expected
 
 
 def assert_same(prepared, expected):
@@ -150,19 +150,19 @@ def test_many_small_text_files_are_one_table(tmp_path, directed, ending):
 @pytest.mark.parametrize("listed_twice", [False, True])
 def test_parquet_with_every_kind_of_column(tmp_path, listed_twice, drop, more, is_sparse):
     tables, whole = random_tables(tmp_path, listed_twice=listed_twice, more=more)
-    found, expected = compared(tmp_path, tables, whole, label="kind", drop=drop)
-    assert found.directed == listed_twice
-    assert sparse.issparse(found.x) == is_sparse
-    rows = found.features_of(slice(100, 200))
+    prepared, expected = compared(tmp_path, tables, whole, label="kind", drop=drop)
+    assert prepared.directed == listed_twice
+    assert sparse.issparse(prepared.x) == is_sparse
+    rows = prepared.features_of(slice(100, 200))
     if is_sparse:
         rows = rows.toarray()
-        assert not found.x.data.flags.writeable  # mapped
+        assert not prepared.x.data.flags.writeable  # mapped
     assert np.array_equal(rows, expected.data.x.to_dense()[100:200].numpy())
     some = np.arange(100, 200)
-    for block in (found.out.matrix(slice(100, 200)), found.out.matrix(some)):
-        bounds = slice(*found.out.indptr[[100, 200]])
-        assert np.array_equal(block.indices, found.out.indices[bounds])
-        assert block.shape == (100, found.nodes)
+    for block in (prepared.out.matrix(slice(100, 200)), prepared.out.matrix(some)):
+        bounds = slice(*prepared.out.indptr[[100, 200]])
+        assert np.array_equal(block.indices, prepared.out.indices[bounds])
+        assert block.shape == (100, prepared.nodes)
 
 
 ENDS_AND_WEIGHTS = st.integers(0, 8).flatmap(
@@ -191,8 +191,8 @@ def test_arcs_are_sorted_and_added_up_as_in_ram(
     columns = dict(zip(names, np.array(edges).T, strict=False))
     tables = write_parquet(folder, {"id": ids, "kind": np.array(["x", "y"])[ids % 2]}, columns)
     options = {"label": "kind", "task": "classes", "directed": directed}
-    found, expected = compared(folder, tables, tables, **options, weight=weights and "w")
-    assert set(expected.notes) <= set(found.notes)
+    prepared, expected = compared(folder, tables, tables, **options, weight=weights and "w")
+    assert set(expected.notes) <= set(prepared.notes)
 
 
 def test_columns_are_fitted_in_several_passes(tmp_path, monkeypatch):
@@ -205,8 +205,8 @@ def test_a_pattern_a_list_and_strings_as_ids_beside_numbers(tmp_path):
     (nodes, _), whole = random_tables(tmp_path)
     pa.csv.write_csv(pa.parquet.read_table(whole[1]), tmp_path / "edges.csv")
     tables = f"{nodes}/*.parquet", [tmp_path / "edges.csv"]
-    found, _ = compared(tmp_path, tables, whole, label="kind")
-    assert found.ids.type == pa.int64()
+    prepared, _ = compared(tmp_path, tables, whole, label="kind")
+    assert prepared.ids.type == pa.int64()
 
 
 def test_a_column_with_words_in_one_file_only_is_one_of_words(tmp_path):
@@ -214,9 +214,9 @@ def test_a_column_with_words_in_one_file_only_is_one_of_words(tmp_path):
     write(nodes, "1.csv", "id,code,k\na,1,x\nb,1,y\n")
     write(nodes, "2.csv", "id,code,k\nc,B,x\nd,B,y\n")
     edges = write(tmp_path, "e.csv", "source,target\na,b\nc,d\n")
-    found = memohop.prepare(nodes, edges, tmp_path / "graph", label="k")
-    assert found.encoder.feature_names == ["code=1", "code=B"]
-    assert found.x.tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]
+    prepared = memohop.prepare(nodes, edges, tmp_path / "graph", label="k")
+    assert prepared.encoder.feature_names == ["code=1", "code=B"]
+    assert prepared.x.tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]
 
 
 def test_without_labels_and_with_an_encoder_of_another_graph(tmp_path):
@@ -224,15 +224,15 @@ def test_without_labels_and_with_an_encoder_of_another_graph(tmp_path):
     nodes = "id,age,city,active,about\np,40,Rome,no,red\nq,1,Bonn,yes,\n"
     tables = whole_tables(tmp_path / "later", nodes, "source,target\np,q\n")
     options = {"label": None, "encoder": known.encoder, "classes": known.classes}
-    found, _ = compared(tmp_path, tables, tables, **options)
-    assert any("'Bonn'" in note for note in found.notes)
+    prepared, _ = compared(tmp_path, tables, tables, **options)
+    assert any("'Bonn'" in note for note in prepared.notes)
 
 
 def test_edges_to_unknown_nodes_may_be_dropped(tmp_path):
     tables = whole_tables(tmp_path, edges=EDGES + "a,zz\n")
     options = {"label": "kind", "drop_unknown": True, "directed": True}
-    found, _ = compared(tmp_path, tables, tables, **options)
-    assert any("1 edge(s) dropped" in note and "'zz'" in note for note in found.notes)
+    prepared, _ = compared(tmp_path, tables, tables, **options)
+    assert any("1 edge(s) dropped" in note and "'zz'" in note for note in prepared.notes)
 
 
 def test_the_same_files_are_not_prepared_again(tmp_path):
@@ -282,11 +282,11 @@ def test_weights_are_those_of_the_whole_table(tmp_path, directed):
     whole = whole_tables(tmp_path, edges=WEIGHTED)
     tables = whole[0], cut(tmp_path / "e", WEIGHTED)
     options = {"label": "kind", "directed": directed, "weight": "weight"}
-    found, _ = compared(tmp_path, tables, whole, **options, drop=["since"])
-    assert "weights of edges from 0 to 7" in found.notes
-    assert not any("not used" in text for text in found.warnings)
-    found = memohop.prepare(*tables, tmp_path / "more", **options)
-    (warning,) = (text for text in found.warnings if "not used" in text)
+    prepared, _ = compared(tmp_path, tables, whole, **options, drop=["since"])
+    assert "weights of edges from 0 to 7" in prepared.notes
+    assert not any("not used" in text for text in prepared.warnings)
+    prepared = memohop.prepare(*tables, tmp_path / "more", **options)
+    (warning,) = (text for text in prepared.warnings if "not used" in text)
     assert warning.endswith("part-0.csv and 2 more file(s): not used: column 'since'")
 
 
@@ -295,8 +295,8 @@ def test_sets_are_those_of_the_whole_table(tmp_path, how):
     whole = whole_tables(tmp_path, nodes=SETS)
     tables = cut(tmp_path / "n", SETS), whole[1]
     drop = [name for name in ("part", "day", "team") if name not in how.values()]
-    found, expected = compared(tmp_path, tables, whole, label="kind", drop=drop, **how)
-    assert set(expected.notes) <= set(found.notes)
+    prepared, expected = compared(tmp_path, tables, whole, label="kind", drop=drop, **how)
+    assert set(expected.notes) <= set(prepared.notes)
 
 
 @pytest.fixture(params=[True, False], ids=["directed", "undirected"])
