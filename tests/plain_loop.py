@@ -88,13 +88,13 @@ def plain_loop(
     return history
 
 
-def assert_alike(found, expected, atol=0.0, rtol=0.0):
+def assert_alike(results, expected, atol=0.0, rtol=0.0):
     """Results are those that were expected, to the bit unless there is a tolerance."""
-    for one, other in zip(found, expected, strict=True):
+    for result, other in zip(results, expected, strict=True):
         for name in ("member", "best_epoch", "epochs", "diverged"):
-            assert getattr(one, name) == getattr(other, name), name
+            assert getattr(result, name) == getattr(other, name), name
         for name in ("loss_curve", "val_curve", "train", "val", "test"):
-            values = getattr(one, name), getattr(other, name)
+            values = getattr(result, name), getattr(other, name)
             np.testing.assert_allclose(*values, rtol=rtol, atol=atol, err_msg=name)
         if other.state is not None:
-            torch.testing.assert_close(one.state, dict(other.state), rtol=rtol, atol=atol)
+            torch.testing.assert_close(result.state, dict(other.state), rtol=rtol, atol=atol)

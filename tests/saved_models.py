@@ -33,12 +33,14 @@ def everything(estimator: Any, *data: Any, kinds: Sequence[str] = PARTS) -> Any:
         for name in kinds
     ]
     model = estimator.set_params(models=("linear",)).fit(*data)
-    components = [Component(one.setting, 1 / len(fitted), one.models) for one in fitted]
+    components = [
+        Component(component.setting, 1 / len(fitted), component.models) for component in fitted
+    ]
     seen = {}
-    for one in components:  # as in one fit, kinds that see the same have one view
-        for part in one.models:
+    for component in components:  # as in one fit, kinds that see the same have one view
+        for part in component.models:
             if hasattr(part, "view"):
-                view = seen.setdefault((part.view.sees, one.setting.family), part.view)
+                view = seen.setdefault((part.view.sees, component.setting.family), part.view)
                 object.__setattr__(part, "view", view)
     model.model_ = Ensemble(tuple(components), model.model_.calibration)
     return model

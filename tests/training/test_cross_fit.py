@@ -30,13 +30,13 @@ def slow(epochs, split):
     """For each group in turn, the outputs of the epoch that is best on the other groups."""
     rows = np.flatnonzero(VAL[split].numpy()).tolist()
     by_class = sorted(rows, key=lambda row: (Y[row], row))
-    found = {}
+    outputs = {}
     for group in range(5):
         other = [row for row in rows if by_class.index(row) % 5 != group]
-        scores = [(one[other].argmax(-1) == Y[other]).float().mean() for one in epochs]
+        scores = [(epoch[other].argmax(-1) == Y[other]).float().mean() for epoch in epochs]
         best = max(range(len(epochs)), key=scores.__getitem__)
-        found |= {row: epochs[best][row] for row in by_class[group::5]}
-    return torch.stack([found[row] for row in rows])
+        outputs |= {row: epochs[best][row] for row in by_class[group::5]}
+    return torch.stack([outputs[row] for row in rows])
 
 
 def test_each_group_gets_the_epoch_that_is_best_on_the_others():
@@ -61,9 +61,9 @@ def test_a_member_that_has_stopped_takes_no_further_epoch():
 
 
 def test_a_node_without_others_gets_the_last_epoch():
-    one = torch.zeros(1, 3, 7)
-    one[0, 1, 2] = 1  # a single validation node
-    alone = Task((None, None), Y, one, Classification(METRICS["accuracy"]))
+    mask = torch.zeros(1, 3, 7)
+    mask[0, 1, 2] = 1  # a single validation node
+    alone = Task((None, None), Y, mask, Classification(METRICS["accuracy"]))
     cross = CrossFit(alone, torch.tensor([0]))
     for sure in (1.0, 2.0):
         cross.look(logits(*Y.tolist(), sure=sure)[None], torch.ones(1, dtype=torch.bool))
@@ -92,7 +92,7 @@ def test_results_carry_them_and_nothing_else_changes():
     plain = memohop.train(data, "gcn", members, epochs=15, patience=4)
     crossed = memohop.train(data, "gcn", members, epochs=15, patience=4, cross_fit=True)
     assert_alike(crossed, plain)
-    for one, other in zip(plain, crossed, strict=True):
-        assert one.val_outputs is None
-        count = int(data.val_mask[:, one.member.split].sum())
-        assert other.val_outputs.shape == (count, int(data.y.max()) + 1)
+    for result, with_outputs in zip(plain, crossed, strict=True):
+        assert result.val_outputs is None
+        count = int(data.val_mask[:, result.member.split].sum())
+        assert with_outputs.val_outputs.shape == (count, int(data.y.max()) + 1)

@@ -26,11 +26,11 @@ def test_a_member_that_diverged_is_marked_and_the_others_are_as_before(data, kee
     rules = Rules(keep=keep)
     expected = train(data, "gcn", sound, epochs=6, rules=rules)
     with pytest.warns(DivergedWarning, match="1 of 3 members of gcn diverged"):
-        found = train(data, "gcn", [sound[0], Member(lr=1e37), sound[1]], epochs=6, rules=rules)
-    assert [result.diverged for result in found] == [False, True, False]
-    assert all(math.isnan(score) for score in (found[1].train, found[1].val, found[1].test))
-    assert_alike(found[::2], expected, rtol=1e-5)
-    assert memohop.select(found).setting["lr"] == 0.01
+        results = train(data, "gcn", [sound[0], Member(lr=1e37), sound[1]], epochs=6, rules=rules)
+    assert [result.diverged for result in results] == [False, True, False]
+    assert all(math.isnan(score) for score in (results[1].train, results[1].val, results[1].test))
+    assert_alike(results[::2], expected, rtol=1e-5)
+    assert memohop.select(results).setting["lr"] == 0.01
 
 
 @pytest.mark.parametrize("metric", ["roc_auc", "average_precision"])
@@ -53,11 +53,11 @@ def test_a_test_part_of_one_class_has_no_score(data):
     data.metric = "roc_auc"
     data.test_mask[:, 2] &= data.y == 1
     with pytest.warns(UndefinedScoreWarning, match="split 2 has no test node of class 0.* 1 of"):
-        one, two = train(data, "mlp", [Member(split=0), Member(split=2)], epochs=3)
-    assert math.isnan(two.test)
-    assert 0 <= two.val <= 1
-    assert 0 <= one.test <= 1
-    assert not two.diverged
+        scored, unscored = train(data, "mlp", [Member(split=0), Member(split=2)], epochs=3)
+    assert math.isnan(unscored.test)
+    assert 0 <= unscored.val <= 1
+    assert 0 <= scored.test <= 1
+    assert not unscored.diverged
 
 
 def command(*words):

@@ -43,10 +43,10 @@ def test_capture_changes_nothing_and_a_member_alone_equals_itself_in_company(ind
     captured = train(data, name, members, **call)
     again = train(data, name, members, **call)
     eager = train(data, name, members, capture=False, **call)
-    for one, two, three in zip(captured, again, eager, strict=True):
-        assert np.array_equal(one.loss_curve, two.loss_curve)
-        np.testing.assert_allclose(one.loss_curve, three.loss_curve, atol=1e-4)
-        np.testing.assert_allclose(one.val_curve, three.val_curve, atol=1e-4)
+    for result, repeated, uncaptured in zip(captured, again, eager, strict=True):
+        assert np.array_equal(result.loss_curve, repeated.loss_curve)
+        np.testing.assert_allclose(result.loss_curve, uncaptured.loss_curve, atol=1e-4)
+        np.testing.assert_allclose(result.val_curve, uncaptured.val_curve, atol=1e-4)
     # Each model with one of the members, in turn. Sums over nodes (gradients of biases, of norms,
     # of attention) differ in the last bit with the size of the batch, and deep networks make ten
     # times as much of it every few epochs.
@@ -65,9 +65,9 @@ def test_known_labels_and_addresses(name, data):
     on_cpu = train(data, name, members, **call)
     (alone,) = train(data, name, members[1:2], device="cuda", **call)
     np.testing.assert_allclose(captured[1].loss_curve, alone.loss_curve, atol=1e-4)
-    for one, two, three in zip(captured, eager, on_cpu, strict=True):
-        np.testing.assert_allclose(one.loss_curve, two.loss_curve, atol=1e-4)
-        np.testing.assert_allclose(one.loss_curve, three.loss_curve, atol=1e-3)
+    for result, uncaptured, reference in zip(captured, eager, on_cpu, strict=True):
+        np.testing.assert_allclose(result.loss_curve, uncaptured.loss_curve, atol=1e-4)
+        np.testing.assert_allclose(result.loss_curve, reference.loss_curve, atol=1e-3)
 
 
 def test_early_stopping_with_capture():
@@ -105,12 +105,12 @@ def test_numbers_from_sparse_columns(data):
     members, call = [Member(seed=seeded(i), lam=0.1) for i in range(2)], {"epochs": EPOCHS}
     expected = train(numbers, "gcn+mmp", members, features="sparse", device="cuda", **call)
     numbers.x = data.x.to_sparse_csr()
-    found = train(numbers, "gcn+mmp", members, device="cuda", **call)
+    results = train(numbers, "gcn+mmp", members, device="cuda", **call)
     on_cpu = train(numbers, "gcn+mmp", members, **call)
-    for one, same, other in zip(found, expected, on_cpu, strict=True):
-        assert one.loss_curve.tolist() == same.loss_curve.tolist()
-        np.testing.assert_allclose(one.loss_curve, other.loss_curve, rtol=1e-3)
-        np.testing.assert_allclose(one.val_curve, other.val_curve, atol=1e-2)
+    for result, same, reference in zip(results, expected, on_cpu, strict=True):
+        assert result.loss_curve.tolist() == same.loss_curve.tolist()
+        np.testing.assert_allclose(result.loss_curve, reference.loss_curve, rtol=1e-3)
+        np.testing.assert_allclose(result.val_curve, reference.val_curve, atol=1e-2)
 
 
 @pytest.mark.usefixtures("unplanned")
@@ -155,5 +155,5 @@ def test_states_of_bfloat16_in_other_networks(name, data):
     call = {"epochs": EPOCHS, "device": "cuda"}
     plain = train(data, name, members, **call)
     half = train(data, name, members, states="bfloat16", **call)
-    for one, other in zip(plain, half, strict=True):
-        np.testing.assert_allclose(one.loss_curve, other.loss_curve, atol=0.1)
+    for exact, rounded in zip(plain, half, strict=True):
+        np.testing.assert_allclose(exact.loss_curve, rounded.loss_curve, atol=0.1)

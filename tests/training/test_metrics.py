@@ -57,9 +57,9 @@ def test_a_member_that_diverged_has_no_score():
     logits[0, 3, 1] = torch.nan
     logits[1, 0, 0] = torch.inf
     for metric in METRICS.values():
-        found = Classification(metric).scores(logits, y, masks)
-        assert found[:2].isnan().all()
-        assert torch.equal(found[2:], metric.score(logits[2:], y, masks[2:]))
+        scores = Classification(metric).scores(logits, y, masks)
+        assert scores[:2].isnan().all()
+        assert torch.equal(scores[2:], metric.score(logits[2:], y, masks[2:]))
 
 
 @pytest.mark.parametrize("name", ["roc_auc", "average_precision"])
@@ -80,5 +80,5 @@ def test_a_ranking_of_one_class_has_no_score(name, label):
     ],
 )
 def test_what_an_interval_says(low, high, said):
-    found = Interval((low + high) / 2, low, high, 0.95)
-    assert (found.above_zero, found.below_zero, found.says_nothing) == said
+    interval = Interval((low + high) / 2, low, high, 0.95)
+    assert (interval.above_zero, interval.below_zero, interval.says_nothing) == said

@@ -82,7 +82,7 @@ def test_the_loss_is_the_weighted_cross_entropy_of_one_member_and_of_many(float6
     y = torch.randint(3, (7,), generator=numbers)
     weights = torch.rand(2, 7, generator=numbers)
     loss = Classification(METRICS["accuracy"]).loss
-    per_node = [F.cross_entropy(one, y, reduction="none") for one in logits]
-    expected = [(one * w).sum() / w.sum() for one, w in zip(per_node, weights, strict=True)]
+    per_node = [F.cross_entropy(scores, y, reduction="none") for scores in logits]
+    expected = [(losses * w).sum() / w.sum() for losses, w in zip(per_node, weights, strict=True)]
     torch.testing.assert_close(loss(logits, y, weights), torch.stack(expected))
     torch.testing.assert_close(loss(logits[1], y, weights[1]), expected[1])

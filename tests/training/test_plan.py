@@ -118,8 +118,8 @@ def test_one_member_left_of_a_population_goes_on_its_way():
 
 def test_what_lives_together_adds_up_and_what_was_freed_does_not():
     def hold_two():
-        one = torch.zeros(1000)
-        return one, one + 1
+        zeros = torch.zeros(1000)
+        return zeros, zeros + 1
 
     def one_after_the_other():
         torch.zeros(1000)

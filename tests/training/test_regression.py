@@ -49,15 +49,15 @@ def population():
 @pytest.mark.parametrize("name", SCORES)
 def test_scores_are_those_of_scikit_learn(name, population):
     outputs, y, masks = population
-    found = METRICS[name].score(outputs[..., None], y, masks)
+    scores = METRICS[name].score(outputs[..., None], y, masks)
     unknown = torch.where(masks[0].any(0), y, torch.nan)
-    assert torch.equal(METRICS[name].score(outputs[:1, :, None], unknown, masks[:1]), found[:1])
+    assert torch.equal(METRICS[name].score(outputs[:1, :, None], unknown, masks[:1]), scores[:1])
     in_double = METRICS[name].score(outputs[..., None], y.double(), masks)
     for b in range(3):
         for p in range(3):
             chosen = masks[b, p] > 0
             expected = SCORES[name](y[chosen].double(), outputs[b, chosen].double())
-            assert float(found[b, p]) == pytest.approx(expected, rel=1e-5)
+            assert float(scores[b, p]) == pytest.approx(expected, rel=1e-5)
             assert float(in_double[b, p]) == pytest.approx(expected, rel=1e-5)
             weighted = METRICS[name].weighted(y[chosen].numpy(), outputs[b, chosen].numpy(), None)
             assert weighted == pytest.approx(expected, rel=1e-5)
@@ -66,9 +66,9 @@ def test_scores_are_those_of_scikit_learn(name, population):
 def test_r2_is_0_for_the_mean_of_a_part_and_undefined_for_one_value():
     y = torch.tensor([1.0, 3.0, 0.1, 0.1, 0.1])
     masks = torch.tensor([[[1.0, 1, 0, 0, 0], [0, 0, 1, 1, 1], [0, 0, 0, 0, 0]]])
-    found = METRICS["r2"].score(torch.full((1, 5, 1), 2.0), y, masks)
-    assert found[0, 0] == 0
-    assert found[0, 1:].isnan().all()
+    scores = METRICS["r2"].score(torch.full((1, 5, 1), 2.0), y, masks)
+    assert scores[0, 0] == 0
+    assert scores[0, 1:].isnan().all()
 
 
 def test_the_loss_is_the_weighted_squared_error_of_one_member_and_of_many(population):
@@ -77,8 +77,8 @@ def test_the_loss_is_the_weighted_squared_error_of_one_member_and_of_many(popula
     squared = (outputs.double() - y.double()) ** 2
     expected = (squared * weights.double()).sum(1) / weights.double().sum(1)
     torch.testing.assert_close(loss(outputs[..., None], y, weights).double(), expected)
-    one = loss(outputs[1, :, None], y, weights[1])
-    torch.testing.assert_close(one.double(), expected[1])
+    alone = loss(outputs[1, :, None], y, weights[1])
+    torch.testing.assert_close(alone.double(), expected[1])
 
 
 def test_the_type_of_y_decides_and_the_metric_has_to_fit(data):
@@ -119,9 +119,10 @@ def test_targets_outside_the_masks_change_nothing(data):
     hidden.y[spared], hidden.y[outside] = torch.nan, torch.inf
     others = tested.nonzero()[3:, 0]
     hidden.y[others] = hidden.y[others].flip(0)
-    found = train(hidden, "gcn+mmp", grid(seed=(0, 1)), epochs=4)
+    results = train(hidden, "gcn+mmp", grid(seed=(0, 1)), epochs=4)
     assert_alike(
-        [replace(one, test=0) for one in found], [replace(one, test=0) for one in expected]
+        [replace(result, test=0) for result in results],
+        [replace(result, test=0) for result in expected],
     )
 
 
@@ -146,10 +147,10 @@ def test_an_error_that_grows_ends_the_training(metric, data):
 
 def test_a_part_with_one_value(data):
     def graph(part, metric):
-        found = data.clone()
-        found.y, found.metric = data.y.clone(), metric
-        found.y[data[f"{part}_mask"][:, 1]] = 0.5
-        return found
+        changed = data.clone()
+        changed.y, changed.metric = data.y.clone(), metric
+        changed.y[data[f"{part}_mask"][:, 1]] = 0.5
+        return changed
 
     for metric in SCORES:
         with pytest.raises(UsageError, match="training nodes of split 1 all have one target"):

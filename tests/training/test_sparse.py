@@ -27,9 +27,9 @@ def in_scipy(dense):
 
 
 def read_only(dense):
-    found = in_scipy(dense)
-    found.data.setflags(write=False)
-    return found
+    matrix = in_scipy(dense)
+    matrix.data.setflags(write=False)
+    return matrix
 
 
 FORMS = [
@@ -62,8 +62,8 @@ def expected(words):
 def test_every_form_gives_the_very_results_of_dense_features(to, words, expected):
     given = words.clone()
     given.x = to(words.x.float())  # ones and zeros, which all types hold
-    found = train(given, "gcn+mmp", MEMBERS, epochs=4, keep_models=True)
-    assert_alike(found, expected)
+    results = train(given, "gcn+mmp", MEMBERS, epochs=4, keep_models=True)
+    assert_alike(results, expected)
 
 
 @pytest.mark.parametrize("model", ["mlp", "gat", "mixhop", "geom-gcn", "linkx", "fsgnn", "sgc"])
@@ -83,8 +83,8 @@ def test_dense_on_request_and_for_modules_of_others(words):
 
     for model, features in (("gcn", "dense"), (build, "auto")):
         expected = train(data, model, grid(split=(0, 1)), epochs=3, features=features)
-        found = train(given, model, grid(split=(0, 1)), epochs=3, features=features)
-        assert_alike(found, expected)
+        results = train(given, model, grid(split=(0, 1)), epochs=3, features=features)
+        assert_alike(results, expected)
     dense = Job(data=given, model="gcn", features="dense")
     assert torch.equal(Population.of(dense).task.inputs[0], data.x)
 

@@ -36,8 +36,8 @@ def test_where_nothing_is_dropped_evaluation_is_the_start_of_the_next_step(name,
             if epoch == 5 and count > 1:
                 population.select(torch.tensor([0, 2, 3]))
             population.step()
-    found, expected = (p.results(range(len(p.members))) for p in (ahead, behind))
-    assert_alike(found, expected, rtol=1e-6)
+    results, expected = (p.results(range(len(p.members))) for p in (ahead, behind))
+    assert_alike(results, expected, rtol=1e-6)
 
 
 def test_where_something_is_dropped_evaluation_is_apart(words):
@@ -68,13 +68,13 @@ def test_progress_may_end_the_training(data, monkeypatch):
     call = {"epochs": 60, "keep_models": True}
     whole = train(data, "gcn", members, **call)
     ended = train(data, "gcn", members, progress=end_after(15, len(members)), **call)
-    for one, other in zip(whole, ended, strict=True):
-        assert other.epochs == len(other.val_curve) == 21  # 20 is the next to be looked at
-        assert other.loss_curve.tolist() == one.loss_curve[:21].tolist()
-        assert other.best_epoch == int(np.argmax(one.val_curve[:21]))
-        assert other.val == pytest.approx(other.val_curve.max())
-        assert other.state is not None
-        assert not other.diverged
+    for result, stopped in zip(whole, ended, strict=True):
+        assert stopped.epochs == len(stopped.val_curve) == 21  # 20 is the next to be looked at
+        assert stopped.loss_curve.tolist() == result.loss_curve[:21].tolist()
+        assert stopped.best_epoch == int(np.argmax(result.val_curve[:21]))
+        assert stopped.val == pytest.approx(stopped.val_curve.max())
+        assert stopped.state is not None
+        assert not stopped.diverged
 
 
 def test_chunks_after_the_end_are_not_trained(data, monkeypatch):

@@ -62,11 +62,11 @@ def test_states_of_bfloat16_change_little(data):
     for name in ("gcn+mmp", "gat", "gcn-res"):
         plain = train(data, name, members, epochs=EPOCHS)
         half = train(data, name, members, epochs=EPOCHS, states="bfloat16", keep_models=True)
-        for one, other in zip(plain, half, strict=True):
-            assert all(value.dtype == torch.float32 for value in other.state.values())
-            assert not np.array_equal(one.loss_curve, other.loss_curve)
+        for exact, rounded in zip(plain, half, strict=True):
+            assert all(value.dtype == torch.float32 for value in rounded.state.values())
+            assert not np.array_equal(exact.loss_curve, rounded.loss_curve)
             # eight bits: each state is off by up to 1/256, and losses are of the order of 1
-            np.testing.assert_allclose(one.loss_curve, other.loss_curve, atol=0.05)
+            np.testing.assert_allclose(exact.loss_curve, rounded.loss_curve, atol=0.05)
 
 
 def test_both_together_and_with_sparse_features(words):
