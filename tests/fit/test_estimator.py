@@ -78,9 +78,9 @@ class TestGraph:
         turned = Data(x=data.x[order], edge_index=order.argsort()[data.edge_index])
         expected = classifier.predict_proba(data, as_another_graph=True)[order]
         given = classifier.predict_proba(turned.x.numpy(), edges=turned.edge_index)
-        for found in (classifier.predict_proba(turned), given):
+        for probabilities in (classifier.predict_proba(turned), given):
             # Two rounds of neighbours, of a state of 64 channels, and of two of them in the gate.
-            tensors = torch.from_numpy(found), torch.from_numpy(expected)
+            tensors = torch.from_numpy(probabilities), torch.from_numpy(expected)
             assert_same_sums(*tensors, length=2 * (90 + 3 * 64))
         alone = classifier.predict_proba(data.x.numpy(), edges=[])
         assert np.abs(alone - classifier.predict_proba()).max() > 0.01
@@ -116,10 +116,10 @@ class TestGraph:
 class TestMasks:
     def test_of_several_columns_one_is_chosen(self):
         data = memohop.load("csbm", nodes=90, classes=3, channels=8, splits=4)
-        found = MMPClassifier(**FAST).fit(data, split=2)
+        model = MMPClassifier(**FAST).fit(data, split=2)
         tested = data.test_mask[:, 2].numpy()
-        assert found.report_.test_nodes == tested.sum()
-        assert ((found.graph_.y == -1) == tested).all()
+        assert model.report_.test_nodes == tested.sum()
+        assert ((model.graph_.y == -1) == tested).all()
         with pytest.raises(UsageError, match=r"the masks have 4 columns.*split=0 to split=3"):
             MMPClassifier(**FAST).fit(data)
         with pytest.raises(UsageError, match="split=4, but the masks have 4 column"):
@@ -201,15 +201,15 @@ class TestLabels:
     def test_a_tiny_class_is_learned_from_and_named(self):
         y = np.array(["a"] * 10 + ["b"] * 10 + ["c"] * 2 + [None] * 4, dtype=object)
         with pytest.warns(SmallClassWarning, match=r"class 'c' \(2\) has too few"):
-            found = memohop.GraphClassifier(**LINEAR).fit(np.arange(26.0)[:, None], y)
-        assert found.classes_.tolist() == ["a", "b", "c"]
-        assert (found.graph_.y[20:22] == 2).all()
+            model = memohop.GraphClassifier(**LINEAR).fit(np.arange(26.0)[:, None], y)
+        assert model.classes_.tolist() == ["a", "b", "c"]
+        assert (model.graph_.y[20:22] == 2).all()
 
 
 class TestScores:
     def test_only_models_with_memory_are_tried(self, fitted):
         report = fitted[1].report_
-        assert all(one.family.endswith("+mmp") for one in (*report.families, *report.kept))
+        assert all(family.family.endswith("+mmp") for family in (*report.families, *report.kept))
         assert report.class_sizes == {"0": 30, "1": 30, "2": 30}
 
     def test_epochs_and_patience_are_those_of_the_networks(self, monkeypatch):
@@ -217,7 +217,7 @@ class TestScores:
         monkeypatch.setattr(network, "train", spy)
         MMPClassifier(**FAST, patience=None).fit(graph())
         seen = [call.kwargs for call in spy.call_args_list]
-        assert {(one["epochs"], one["patience"]) for one in seen} == {(5, None)}
+        assert {(options["epochs"], options["patience"]) for options in seen} == {(5, None)}
 
     def test_score_is_the_metric_on_labelled_nodes(self):
         data = graph()

@@ -41,9 +41,9 @@ def test_everything_comes_back(kind, request, tmp_path):
     loaded = memohop.load_model(tmp_path / "model")
     assert type(loaded) is type(fitted)
     assert (loaded.outputs() == fitted.outputs()).all()
-    for one, other in zip(loaded.model_.components, fitted.model_.components, strict=True):
-        assert one.setting == other.setting
-        for part, before in zip(one.models, other.models, strict=True):
+    for component, original in zip(loaded.model_.components, fitted.model_.components, strict=True):
+        assert component.setting == original.setting
+        for part, before in zip(component.models, original.models, strict=True):
             assert type(part) is type(before)
             assert (part.outputs(loaded.graph_) == before.outputs(fitted.graph_)).all()
     assert loaded.get_params() == fitted.get_params()
@@ -67,8 +67,8 @@ def test_the_files_are_plain_and_the_card_says_what_matters(classifier, tmp_path
     assert names == {"README.md", "model.json", "weights.safetensors", "graph.safetensors"}
     card = (tmp_path / "README.md").read_text()
     words = ("ham, spam", classifier.report_.verdict(), "linear", "lightgbm: 4")
-    for one in (*words, "## Audit", "adjusted homophily", "Each was fitted 2 times"):
-        assert one in card
+    for phrase in (*words, "## Audit", "adjusted homophily", "Each was fitted 2 times"):
+        assert phrase in card
 
 
 def test_the_card_says_if_a_model_without_its_graph_still_holds_data(tmp_path):
@@ -170,7 +170,7 @@ def test_combinations_of_many_columns_come_back(tmp_path, monkeypatch):
     monkeypatch.setattr(views, "_WIDE", 2)
     kinds = ("linear+neighbours", "linear+rows")
     model = everything(GraphClassifier(**QUICK), tiny_data(), kinds=kinds)
-    assert all(one.models[0].view.components is not None for one in model.model_.components)
+    assert all(kept.models[0].view.components is not None for kept in model.model_.components)
     model.save(tmp_path / "model")
     again = memohop.load_model(tmp_path / "model")
     assert np.allclose(again.predict_proba(), model.predict_proba(), atol=1e-6)

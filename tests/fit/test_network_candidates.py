@@ -48,9 +48,9 @@ def test_outputs_are_those_of_a_forward_pass(name):
     if name != "mlp":
         degree = np.bincount(problem.arcs[0], minlength=60)
         x = torch.cat([x, torch.from_numpy(np.log1p(degree) / 3)[:, None]], dim=1)
-    for split, found in fits.items():
+    for split, fit in fits.items():
         network = build(name, x.shape[1], 3, num_nodes=60, **setting.options).eval()
-        network.load_state_dict(dict(found.part.state))
+        network.load_state_dict(dict(fit.part.state))
         if name == "gcn+mmp":
             network.know(torch.from_numpy(problem.known(split)))
         policies = getattr(network, "policies_in_force", None)
@@ -59,10 +59,10 @@ def test_outputs_are_those_of_a_forward_pass(name):
             said = network(x.float(), *graph)
         logits = said[0] if isinstance(said, tuple) else said
         expected = logits.softmax(-1).numpy()
-        assert found.val.shape == expected[problem.masks.val[:, split]].shape  # of other epochs
-        assert np.allclose(found.test, expected[problem.masks.test], atol=1e-5)
+        assert fit.val.shape == expected[problem.masks.val[:, split]].shape  # of other epochs
+        assert np.allclose(fit.test, expected[problem.masks.test], atol=1e-5)
         shown = Inputs(problem.x, problem.arcs, problem.known(split), of_fit=60)
-        assert np.allclose(found.part.outputs(shown), expected, atol=1e-5)
+        assert np.allclose(fit.part.outputs(shown), expected, atol=1e-5)
 
 
 def weighted():
@@ -95,12 +95,12 @@ def test_a_network_with_weights_by_hand():
     said = part.outputs(problem)
     assert data.edge_weight.tolist() == pytest.approx([0.5, 1, 1.5] * 40)
     matrix = np.eye(60)
-    for one, other in zip(range(60), np.roll(range(60), -1), strict=True):
-        matrix[one, other] = matrix[other, one] = (1 + one % 3) / 2
+    for node, following in zip(range(60), np.roll(range(60), -1), strict=True):
+        matrix[node, following] = matrix[following, node] = (1 + node % 3) / 2
     degrees = matrix.sum(axis=1)
     expected = matrix / np.sqrt(np.outer(degrees, degrees))
-    found = network.prepare_data(data, "cpu") @ torch.eye(60)
-    assert np.allclose(found.numpy(), expected)
+    normalised = network.prepare_data(data, "cpu") @ torch.eye(60)
+    assert np.allclose(normalised.numpy(), expected)
     with torch.no_grad():
         logits = network(data.x, network.prepare_data(data, "cpu"))
     assert np.allclose(logits.softmax(-1), said, atol=1e-6)
@@ -135,12 +135,12 @@ def test_networks_of_a_large_graph_are_fitted_one_by_one(large, calls, sizes, mo
     problem, kind = tiny_problem(), family("gcn-res")
     first = kind.first(problem)[0]
     other = Setting("gcn-res", first.options, {**first.numbers, "lr": 0.02})
-    found = kind.fit(problem, [first, other], [0, 1])
+    fits_by_setting = kind.fit(problem, [first, other], [0, 1])
     assert sizes == calls
-    assert [list(fits) for fits in found] == [[0, 1], [0, 1]]
+    assert [list(fits) for fits in fits_by_setting] == [[0, 1], [0, 1]]
     if calls == [1] * 4:  # the same to the bit as in a fit of their own
         alone = kind.fit(problem, [other], [1])[0][1]
-        assert np.array_equal(found[1][1].test, alone.test)
+        assert np.array_equal(fits_by_setting[1][1].test, alone.test)
 
 
 def test_networks_that_time_is_too_short_for_have_no_result(sizes, monkeypatch):
@@ -185,10 +185,12 @@ def test_variations_change_one_choice_and_build(name, directed):
     kind, generator, directions = family(name), np.random.default_rng(0), set()
     for best in kind.first(problem)[:1]:
         for _ in range(60):
-            one, other = variations(kind, problem, best, 2, generator)
-            assert one.options == other.options
-            assert set(one.options) == set(best.options)
-            changed = {axis for axis in best.options if one.options[axis] != best.options[axis]}
+            variation, other = variations(kind, problem, best, 2, generator)
+            assert variation.options == other.options
+            assert set(variation.options) == set(best.options)
+            changed = {
+                axis for axis in best.options if variation.options[axis] != best.options[axis]
+            }
             together = [
                 {*choice}
                 for choices in listed().networks[name].choices.values()
@@ -196,10 +198,10 @@ def test_variations_change_one_choice_and_build(name, directed):
                 if isinstance(choice, dict)
             ]
             assert len(changed) <= 1 or any(changed <= names for names in together)
-            build(name, 3, 2, num_nodes=5, **one.options)
-            directions.add(one.options.get("direction"))
-            assert (one.numbers["lam"] == best.numbers["lam"]) or kind.has_memory
-            Member(**one.numbers)
+            build(name, 3, 2, num_nodes=5, **variation.options)
+            directions.add(variation.options.get("direction"))
+            assert (variation.numbers["lam"] == best.numbers["lam"]) or kind.has_memory
+            Member(**variation.numbers)
         assert len(directions) == (3 if directed and "direction" in best.options else 1)
 
 
@@ -207,8 +209,8 @@ def test_variations_that_do_not_fit_keep_the_structure(monkeypatch):
     problem, kind = tiny_problem(), family("sage-res", memory=1)
     best, generator = kind.first(problem)[0], np.random.default_rng(0)
     for _ in range(20):
-        (one,) = variations(kind, problem, best, 1, generator)
-        assert one.options == best.options
+        (variation,) = variations(kind, problem, best, 1, generator)
+        assert variation.options == best.options
 
 
 def test_a_network_costs_by_arcs_nodes_layers_and_width(monkeypatch):
@@ -247,16 +249,16 @@ def test_what_is_for_directed_graphs_alone_is_not_tried_on_others():
 @pytest.mark.parametrize(("rare", "epoch"), [(20, "loss"), (500, "first")])
 def test_the_epoch_of_the_best_ranking_counts_if_it_is_no_luck(rare, epoch, monkeypatch):
     problem = tiny_problem(y=np.repeat([0, 1], [500, rare]), metric="roc_auc")
-    found = {}
+    given = {}
 
     def train(data, model, members, *, rules, **options):
-        found["keep"] = rules.keep
+        given["keep"] = rules.keep
         raise KeyboardInterrupt
 
     monkeypatch.setattr("memohop.fit.candidates._network.train", train)
     with pytest.raises(KeyboardInterrupt):
         fitted(problem, "mlp")
-    assert found["keep"] == epoch
+    assert given["keep"] == epoch
 
 
 def test_a_network_that_does_not_fit_in_the_memory_has_no_result(monkeypatch):

@@ -75,11 +75,11 @@ def graph(tables):
 
 def of_all_kinds(graph, kinds, estimator=GraphClassifier):
     """An estimator that keeps a model of each kind, and no graph: the same is another one then."""
-    found = everything(estimator(**QUICK), graph.in_ram(), kinds=kinds)
-    calibration = replace(found.model_.calibration, temperature=1.3)
-    found.model_ = replace(found.model_, calibration=calibration)
-    del found.graph_
-    return found
+    model = everything(estimator(**QUICK), graph.in_ram(), kinds=kinds)
+    calibration = replace(model.model_.calibration, temperature=1.3)
+    model.model_ = replace(model.model_, calibration=calibration)
+    del model.graph_
+    return model
 
 
 def fitted(graph, kind="linear"):
@@ -88,8 +88,8 @@ def fitted(graph, kind="linear"):
 
 @pytest.fixture(scope="module")
 def staff():
-    with quick_processes(WORKERS, predict_share) as found:
-        yield found
+    with quick_processes(WORKERS, predict_share) as processes:
+        yield processes
 
 
 def block_outputs(staff, model, graph):
@@ -105,9 +105,9 @@ def in_ram(model, graph):
 
 def test_every_kind_says_what_it_says_in_ram(graph, staff):
     model = of_all_kinds(graph, KINDS)
-    found = block_outputs(staff, model, graph)
-    assert np.abs(found - in_ram(model, graph)).max() < 1e-5
-    assert np.ptp(found) > 0.01
+    outputs = block_outputs(staff, model, graph)
+    assert np.abs(outputs - in_ram(model, graph)).max() < 1e-5
+    assert np.ptp(outputs) > 0.01
 
 
 @pytest.mark.parametrize("tables", ["directed", "sparse"], indirect=True)
@@ -126,12 +126,12 @@ def test_features_of_trees_are_those_in_ram(graph, sees):
     model = fitted(graph)
     view = View.fit(model.own_graph(), sees, 3)
     block = BlockInputs.of(model, graph, Group())
-    found = view.features(block, block.y)
+    features = view.features(block, block.y)
     other = replace(model.graph_, y=np.full(NODES, -1), of_fit=0, overall=model.overall_)
     expected = view.features(other, other.y)
-    assert found.shape == expected.shape
-    assert sparse.issparse(found) == sparse.issparse(expected)
-    assert np.abs(found - expected).max() < 1e-5
+    assert features.shape == expected.shape
+    assert sparse.issparse(features) == sparse.issparse(expected)
+    assert np.abs(features - expected).max() < 1e-5
 
 
 @pytest.mark.parametrize("tables", ["directed"], indirect=True)
@@ -139,15 +139,15 @@ def test_features_of_trees_are_those_in_ram(graph, sees):
 def test_every_form_of_the_memory_network(graph, staff, readout, labels):
     own = listed().networks["gcn+mmp"].own
     more = {"readout": readout, "labels": labels, "address": "rows", "num_layers": 3}
-    first = [replace(one, options={**one.options, **more}) for one in own]
+    first = [replace(setting, options={**setting.options, **more}) for setting in own]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(network.NetworkFamily, "first", lambda self, problem: first)
         model = fitted(graph, "gcn+mmp")
     del model.graph_
     options = model.model_.components[0].models[0].options
     assert (options["readout"], options["labels"], options["address"]) == (readout, labels, "rows")
-    found = block_outputs(staff, model, graph)
-    assert np.abs(found - in_ram(model, graph)).max() < 1e-5
+    outputs = block_outputs(staff, model, graph)
+    assert np.abs(outputs - in_ram(model, graph)).max() < 1e-5
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -214,16 +214,16 @@ def test_weights_count_as_they_do_in_ram(tmp_path, staff):
     assert main(["fit", graph, *fit, "-o", model]) == 0
     assert main(["prepare", *tables, "--model", model, "-o", str(tmp_path / "again")]) == 0
     assert main(["predict", model, str(tmp_path / "again"), "-o", output]) == 0
-    found, prepared = memohop.load_model(model), memohop.open_prepared(graph)
-    assert found.reading_["weight"] == "w"
+    loaded, prepared = memohop.load_model(model), memohop.open_prepared(graph)
+    assert loaded.reading_["weight"] == "w"
     shares = pa.parquet.read_table(output)["probability of a"].to_numpy()
-    assert np.abs(shares - found.predict_proba(prepared.in_ram())[:, 0]).max() < 1e-6
+    assert np.abs(shares - loaded.predict_proba(prepared.in_ram())[:, 0]).max() < 1e-6
     plain = prepared.in_ram()
     del plain.data.edge_weight
-    assert np.abs(shares - found.predict_proba(plain)[:, 0]).max() > 1e-3
-    found.mean_weight_ = None  # as if it had been fitted without weights
-    said = block_outputs(staff, found, prepared)
-    assert np.abs(said - found.predict_proba(plain)).max() < 1e-6
+    assert np.abs(shares - loaded.predict_proba(plain)[:, 0]).max() > 1e-3
+    loaded.mean_weight_ = None  # as if it had been fitted without weights
+    said = block_outputs(staff, loaded, prepared)
+    assert np.abs(said - loaded.predict_proba(plain)).max() < 1e-6
 
 
 @pytest.mark.parametrize("tables", ["directed"], indirect=True)

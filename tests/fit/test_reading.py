@@ -51,10 +51,10 @@ def test_a_model_of_python_reads_tables_at_the_command_line(from_python, tmp_pat
     new = {**NEW, "kind": ["a", None, None]} if label == "size" else NEW
     tables = write_tables(tmp_path, new, NEW_EDGES)
     for again, options in ((False, []), (True, ["--append"])):
-        found = said_by_command(tmp_path / "model", tmp_path, *tables, *options)
+        printed = said_by_command(tmp_path / "model", tmp_path, *tables, *options)
         expected = from_python.predict(new, NEW_EDGES, append=again)
-        assert found == [str(one) for one in expected]
-    assert said_by_command(tmp_path / "model", tmp_path) == [str(o) for o in from_python.predict()]
+        assert printed == [*map(str, expected)]
+    assert said_by_command(tmp_path / "model", tmp_path) == [*map(str, from_python.predict())]
 
 
 @pytest.mark.parametrize("of", [pa.table, Frame, dict])
@@ -70,7 +70,7 @@ def test_a_model_of_the_command_line_takes_tables_in_python(of, tmp_path):
     assert (model.predict_proba(of(NODES), of(EDGES)) == own).all()  # the graph of fit
     assert (model.predict_proba(nodes, [edges]) == own).all()
     assert (model.predict_proba(of(NODES), of(EDGES), as_another_graph=True) != own).any()
-    right = [one == kind for one, kind in zip(model.predict(), KINDS, strict=True) if kind]
+    right = [said == kind for said, kind in zip(model.predict(), KINDS, strict=True) if kind]
     assert model.score(of(NODES), edges=of(EDGES)) == pytest.approx(np.mean(right))
     new = model.predict_proba(of(NEW), of(NEW_EDGES))
     nodes, edges = write_tables(tmp_path, NEW, NEW_EDGES)[1::2]
@@ -88,7 +88,7 @@ def test_labels_of_other_tables_may_be_missing_or_alike():
 def test_the_same_columns_and_arcs_under_other_ids_are_another_graph(from_python):
     assert from_python.is_graph_of_fit(NODES, EDGES)
     renamed = NODES | {"name": [f"m{i}" for i in range(60)]}
-    edges = EDGES | {end: [f"m{one[1:]}" for one in EDGES[end]] for end in ("s", "t")}
+    edges = EDGES | {end: [f"m{node[1:]}" for node in EDGES[end]] for end in ("s", "t")}
     assert not from_python.is_graph_of_fit(renamed, edges)
     assert not from_python.is_graph_of_fit(NODES, EDGES | {"trips": [2] * 60})
 
@@ -117,25 +117,25 @@ class TestNetworkX:
     def test_it_is_read_as_its_tables_are(self, kind):
         how = HOW | {"directed": kind is nx.DiGraph}
         tables = GraphClassifier(**LINEAR).fit(read_graph(NODES, EDGES, label="kind", **how))
-        found = GraphClassifier(**LINEAR).fit(as_networkx(kind=kind), "kind")
-        assert found.directed_ == (kind is nx.DiGraph)
-        assert found.ids_.tolist() == NODES["name"]
-        assert (found.predict_proba() == tables.predict_proba()).all()
-        assert (found.predict_proba(as_networkx(kind=kind)) == found.predict_proba()).all()
-        assert found.score(as_networkx(kind=kind)) == found.score()
+        model = GraphClassifier(**LINEAR).fit(as_networkx(kind=kind), "kind")
+        assert model.directed_ == (kind is nx.DiGraph)
+        assert model.ids_.tolist() == NODES["name"]
+        assert (model.predict_proba() == tables.predict_proba()).all()
+        assert (model.predict_proba(as_networkx(kind=kind)) == model.predict_proba()).all()
+        assert model.score(as_networkx(kind=kind)) == model.score()
         new, unlike = (as_networkx(NEW, NEW_EDGES, kind) for _ in range(2))
         expected = tables.predict_proba(NEW, NEW_EDGES)
-        assert found.predict_proba(new) == pytest.approx(expected, abs=1e-6)
+        assert model.predict_proba(new) == pytest.approx(expected, abs=1e-6)
         nx.set_edge_attributes(unlike, 1, "weight")
-        assert np.abs(found.predict_proba(unlike) - expected).max() > 1e-6
+        assert np.abs(model.predict_proba(unlike) - expected).max() > 1e-6
 
     def test_numbers_without_weights(self):
         graph = as_networkx(kind=nx.Graph)
         for *_, edge in graph.edges(data=True):
             del edge["weight"]
-        found = GraphRegressor(**LINEAR).fit(graph, "size")
-        assert found.graph_.weights is None
-        assert found.predict(graph).tolist() == found.predict().tolist()
+        model = GraphRegressor(**LINEAR).fit(graph, "size")
+        assert model.graph_.weights is None
+        assert model.predict(graph).tolist() == model.predict().tolist()
 
     def test_the_label_must_be_named(self):
         with pytest.raises(UsageError, match="y=None: X is a NetworkX graph; give the name of the"):

@@ -27,12 +27,12 @@ def older():
 
 def weaker(classifier):
     """The same graph, other weights."""
-    found = copy.deepcopy(classifier)
-    for component in found.model_.components:
+    halved = copy.deepcopy(classifier)
+    for component in halved.model_.components:
         for network in component.models:
             for value in network.state.values():
                 value.mul_(0.5)
-    return found
+    return halved
 
 
 @pytest.fixture(scope="module")
@@ -105,10 +105,10 @@ def test_a_model_that_is_replaced_while_it_is_read_is_the_newer_one(model, newer
         return content
 
     monkeypatch.setattr(keep, "_arrays", replaced)
-    found = MMPClassifier.load(model)
+    loaded = MMPClassifier.load(model)
     assert not (before + after)
     assert not graph.exists()
-    assert (found.predict_proba() == newest.predict_proba()).all()
+    assert (loaded.predict_proba() == newest.predict_proba()).all()
 
 
 @pytest.mark.parametrize("failing", ["weights", "graph", "README", "model"])
@@ -186,8 +186,8 @@ def test_a_kill_between_any_two_steps_leaves_one_of_the_two_models(older, newer,
         step += 1
         model = shutil.copytree(tmp_path / "start", tmp_path / f"{step}" / "model")
         alive = save_and_be_killed(newer, model, step)
-        found = MMPClassifier.load(model).predict_proba()
-        (which,) = [name for name, shares in expected.items() if (shares == found).all()]
+        probabilities = MMPClassifier.load(model).predict_proba()
+        (which,) = [name for name, shares in expected.items() if (shares == probabilities).all()]
         seen.add(which)
         older.save(model)  # goes on from there, and clears up
         assert plain(model) == PLAIN
