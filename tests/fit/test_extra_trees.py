@@ -50,10 +50,10 @@ def test_probabilities_are_those_of_scikit_learn_and_of_one_leaf(classes, as_spa
     expected = (np.sum(said, axis=0) + counts / counts.sum()) / (TREES + 1)
     if as_sparse:
         problem = tiny_problem(90, classes=classes, x=sparse.csr_array(problem.x))
-    found = fit(problem)
-    assert np.allclose(found.part.outputs(problem), expected, atol=1e-6)
-    assert np.allclose(found.val, expected[problem.masks.val[:, 0]], atol=1e-6)
-    assert np.allclose(found.test, expected[problem.masks.test], atol=1e-6)
+    fitted = fit(problem)
+    assert np.allclose(fitted.part.outputs(problem), expected, atol=1e-6)
+    assert np.allclose(fitted.val, expected[problem.masks.val[:, 0]], atol=1e-6)
+    assert np.allclose(fitted.test, expected[problem.masks.test], atol=1e-6)
 
 
 def test_numbers_are_those_of_scikit_learn():
@@ -140,8 +140,8 @@ def test_what_is_saved_is_read(y):
     problem = tiny_problem(y=y)
     part = fit(problem).part
     sizes = Sizes(3, problem.classes, 60, False)
-    found = ExtraTrees.from_saved(part.saved(), part.view, sizes)
-    assert np.array_equal(found.outputs(problem), part.outputs(problem))
+    restored = ExtraTrees.from_saved(part.saved(), part.view, sizes)
+    assert np.array_equal(restored.outputs(problem), part.outputs(problem))
 
 
 @pytest.fixture(scope="module")
@@ -237,9 +237,9 @@ def test_hostile_trees_are_refused_or_sound(forest, data):
             drawn = data.draw(st.integers(-99, 99) if how == "any" else st.sampled_from([-1, 1]))
             array[place] = drawn if how == "any" else array[place] + drawn
     try:
-        found = ExtraTrees.from_saved(Saved(forest.saved().about, arrays), forest.view, SIZES)
+        restored = ExtraTrees.from_saved(Saved(forest.saved().about, arrays), forest.view, SIZES)
     except UsageError:
         return
-    said = found.outputs(tiny_problem(classes=3))
+    said = restored.outputs(tiny_problem(classes=3))
     assert (said >= 0).all()
     assert np.allclose(said.sum(axis=1), 1)

@@ -50,11 +50,11 @@ def test_votes_are_those_of_scikit_learn_and_one_more(neighbours, closeness, as_
     expected = (said * sums + shares / shares.sum()) / (sums + 1)
     if as_sparse:
         problem = tiny_problem(90, classes=3, x=sparse.csr_array(problem.x))
-    found = fit(problem, neighbours + 0.4, closeness)
+    fitted = fit(problem, neighbours + 0.4, closeness)
     test = problem.masks.test
-    assert np.allclose(found.test, expected[test], atol=1e-4)
-    assert np.allclose(found.val, expected[problem.masks.val[:, 0]], atol=1e-4)
-    assert np.array_equal(found.part.outputs(problem)[test], found.test)
+    assert np.allclose(fitted.test, expected[test], atol=1e-4)
+    assert np.allclose(fitted.val, expected[problem.masks.val[:, 0]], atol=1e-4)
+    assert np.array_equal(fitted.part.outputs(problem)[test], fitted.test)
 
 
 @pytest.mark.parametrize("closeness", [0.0, 1.0])
@@ -79,9 +79,9 @@ def test_only_columns_that_are_rarely_zero_count():
     words = np.random.default_rng(1).random((120, 50)) < 0.03
     wide = np.hstack([words, problem.x]).astype(np.float32)
     for x in (wide, sparse.csr_array(wide)):
-        found = fit(tiny_problem(120, x=x))
-        assert found.part.columns.tolist() == [50, 51, 52]
-        assert np.allclose(found.test, fit(problem).test, atol=1e-6)
+        fitted = fit(tiny_problem(120, x=x))
+        assert fitted.part.columns.tolist() == [50, 51, 52]
+        assert np.allclose(fitted.test, fit(problem).test, atol=1e-6)
 
 
 def test_it_is_left_out_where_it_cannot_be_of_use(monkeypatch):
@@ -140,8 +140,8 @@ def test_the_order_of_the_rows_changes_nothing():
 def test_what_is_saved_is_read(y):
     problem = tiny_problem(y=y)
     part, sizes = fit(problem).part, Sizes(3, problem.classes, 60, False)
-    found = Nearest.from_saved(part.saved(), part.view, sizes)
-    assert np.array_equal(found.outputs(problem), part.outputs(problem))
+    restored = Nearest.from_saved(part.saved(), part.view, sizes)
+    assert np.array_equal(restored.outputs(problem), part.outputs(problem))
 
 
 def filled(value):

@@ -127,8 +127,8 @@ def test_features_of_trees_are_those_in_ram(graph, sees):
     view = View.fit(model.own_graph(), sees, 3)
     block = BlockInputs.of(model, graph, Group())
     features = view.features(block, block.y)
-    other = replace(model.graph_, y=np.full(NODES, -1), of_fit=0, overall=model.overall_)
-    expected = view.features(other, other.y)
+    unlabelled = replace(model.graph_, y=np.full(NODES, -1), of_fit=0, overall=model.overall_)
+    expected = view.features(unlabelled, unlabelled.y)
     assert features.shape == expected.shape
     assert sparse.issparse(features) == sparse.issparse(expected)
     assert np.abs(features - expected).max() < 1e-5
