@@ -39,8 +39,8 @@ class _Page(HTMLParser):
 
 def problems(folder: Path) -> Iterator[str]:
     """One sentence for each link that leads nowhere and each thing loaded from elsewhere."""
-    found = [path for path in folder.rglob("*.html") if path.parent != folder / "_static"]
-    pages = {path: _Page(path.read_text(encoding="utf-8")) for path in found}
+    paths = [path for path in folder.rglob("*.html") if path.parent != folder / "_static"]
+    pages = {path: _Page(path.read_text(encoding="utf-8")) for path in paths}
     if not pages:
         yield f"{folder} has no pages; build them with `make docs`"
     for path, page in sorted(pages.items()):

@@ -30,7 +30,7 @@ nodes = pd.DataFrame(
     }
 )
 buyer = np.repeat(np.arange(150), 3)
-sellers = [draw.choice(np.flatnonzero(trade == (trade[one] + 1) % 3)) for one in buyer]
+sellers = [draw.choice(np.flatnonzero(trade == (trade[shop] + 1) % 3)) for shop in buyer]
 edges = pd.DataFrame({"source": buyer, "target": sellers})
 nodes.head()
 
@@ -53,8 +53,8 @@ place = corner[trade] + draw.normal(scale=0.17, size=(150, 2))
 colour = np.array([HUES["orange"], HUES["blue"], HUES["green"]])
 
 figure, axes = plt.subplots(figsize=(7.2, 5.2))
-for one, other in zip(buyer, sellers, strict=True):
-    axes.plot(*place[[one, other]].T, color="grey", linewidth=0.4, alpha=0.35, zorder=1)
+for shop, seller in zip(buyer, sellers, strict=True):
+    axes.plot(*place[[shop, seller]].T, color="grey", linewidth=0.4, alpha=0.35, zorder=1)
 axes.scatter(*place[known].T, s=46, c=colour[trade[known]], zorder=2)
 rings = {"s": 60, "facecolor": "none", "linewidth": 2}
 axes.scatter(*place[~known].T, edgecolor=colour[predicted[~known]], zorder=3, **rings)

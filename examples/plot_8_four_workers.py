@@ -68,8 +68,8 @@ for worker in range(4):
 
 colour = np.array([HUES[name] for name in ("blue", "orange", "green", "purple")])
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 4.2))
-for one, other in both_ways[:, crosses].T:
-    left.plot(*at[[one, other]].T, color="grey", linewidth=1.2, zorder=1)
+for source, target in both_ways[:, crosses].T:
+    left.plot(*at[[source, target]].T, color="grey", linewidth=1.2, zorder=1)
 left.scatter(*at.T, s=14, c=colour[owner], zorder=2)
 left.set_axis_off()
 left.set_title("four blocks")

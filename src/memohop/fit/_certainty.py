@@ -85,16 +85,16 @@ _SHARPNESS = (-2.0, 2.0)  # natural logarithms of the least and the greatest 1 /
 _BINS = 10  # of probabilities, in the reliability plot
 
 
-def paired_interval(problem: Problem, mask: Mask, one: Outputs, other: Outputs) -> Interval:
+def paired_interval(problem: Problem, mask: Mask, first: Outputs, second: Outputs) -> Interval:
     """The difference of two models on some nodes, with its interval for other nodes.
 
-    ``one`` and ``other`` are their outputs for these nodes, from which neither has learned.
+    ``first`` and ``second`` are their outputs for these nodes, from which neither has learned.
     """
     rows = np.flatnonzero(mask)
     gap, spread = _left_out(
         problem,
         rows,
-        lambda kept: problem.scores(one, rows, kept) - problem.scores(other, rows, kept),
+        lambda kept: problem.scores(first, rows, kept) - problem.scores(second, rows, kept),
     )
     most = 1.0 if problem.classes else math.inf
     if spread is None:

@@ -191,13 +191,13 @@ class Population:
 
     def _kept_state(self, index: int) -> dict[str, Tensor]:
         """The state dictionary of one member's best epoch."""
-        one = {
+        best = {
             name: value[index].detach().cpu().clone()
             for name, value in (self._views(self.kept[""]) | self.kept).items()
         }
         first: dict[int, str] = {}  # the first name of each tensor: gates may be shared
         return {
-            name: one[first.setdefault(id(value), name)]
+            name: best[first.setdefault(id(value), name)]
             for name, value in self.model.state_dict(keep_vars=True).items()
         }
 
@@ -323,9 +323,9 @@ class Population:
     def _gradient(self, loss: Tensor) -> Tensor:
         """Members share nothing, so the gradient of the sum is the gradient of each."""
         leaves = list(self._leaves.values())
-        found = torch.autograd.grad(loss.sum(), leaves, materialize_grads=True)
+        gradients = torch.autograd.grad(loss.sum(), leaves, materialize_grads=True)
         return self.task.peers.total(
-            torch.cat([grad.reshape(len(grad), -1) for grad in found], dim=1)
+            torch.cat([grad.reshape(len(grad), -1) for grad in gradients], dim=1)
         )
 
     def _val_loss(self, logits: Tensor) -> Tensor:
