@@ -38,7 +38,7 @@ WITHOUT = {  # a command that names each extra where it is missing, and its exit
 
 def needs(lines, extras=()):
     """The names of the distributions that requirements ask for, and those that these require."""
-    found, queue = set(), [(lines, extras)]
+    names, queue = set(), [(lines, extras)]
     while queue:
         lines, extras = queue.pop()
         for wanted in map(Requirement, lines):
@@ -46,10 +46,10 @@ def needs(lines, extras=()):
             if wanted.marker and not any(map(wanted.marker.evaluate, environments)):
                 continue
             name = re.sub(r"[-_.]+", "-", wanted.name).lower()
-            if name not in found:
-                found.add(name)
+            if name not in names:
+                names.add(name)
                 queue.append((distribution(name).requires or (), wanted.extras))
-    return found
+    return names
 
 
 def lend(name, site):
@@ -168,11 +168,11 @@ def test_the_version_is_the_same_everywhere():
         "CITATION.cff": r"^version: (.+)$",
         "CHANGELOG.md": r"^## (\d\S*)",  # the newest comes first
     }
-    found = {
+    versions = {
         name: re.search(pattern, (ROOT / name).read_text(), re.MULTILINE)[1]
         for name, pattern in told.items()
     }
-    assert found == dict.fromkeys(told, __version__)
+    assert versions == dict.fromkeys(told, __version__)
 
 
 def test_every_dependency_is_imported_somewhere(requirements):

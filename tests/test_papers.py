@@ -143,14 +143,14 @@ def test_the_benchmarks_page_counts_the_claims_as_the_findings_judge_them():
 
 
 def test_the_findings_have_the_noise_of_the_results():
-    found = {(cell.protocol, cell.dataset, cell.model, cell.axes["noise"], cell.axes["draw"]):
+    means = {(cell.protocol, cell.dataset, cell.model, cell.axes["noise"], cell.axes["draw"]):
              cell.mean for cell in measured(Results.load("noise"))}  # fmt: skip
     models = re.findall(r"`([^`]+)`", table_rows(r"\| added \| (.*)", FINDINGS)[0])
     lines = table_rows(r"(\w+), `(\w+)` \| (\d+) % \| (.*)", FINDINGS)
     assert (len(models), len(lines)) == (6, 16)
     for dataset, protocol, level, cells in lines:
         for model, text in zip(models, cells.split(" | "), strict=True):
-            draws = [found[protocol, dataset, model, int(level), draw] for draw in range(3)]
+            draws = [means[protocol, dataset, model, int(level), draw] for draw in range(3)]
             spread = "" if model == "mlp" else f" ± {statistics.stdev(draws):.1f}"
             assert text == f"{statistics.mean(draws):.1f}{spread}", (dataset, protocol, level)
 
@@ -158,9 +158,9 @@ def test_the_findings_have_the_noise_of_the_results():
 def test_the_findings_have_the_lambdas_of_the_results():
     lines = table_rows(r"(\S+), `(\w+)` \| (\d\d\.\d \| .*)", FINDINGS)
     told = {(dataset, protocol): cells.split(" | ") for dataset, protocol, cells in lines}
-    found = curves(measured(Results.load("lambda")), "lam")
-    assert len(told) == len(found) == 12
-    for curve in found:
+    measured_curves = curves(measured(Results.load("lambda")), "lam")
+    assert len(told) == len(measured_curves) == 12
+    for curve in measured_curves:
         changes = [change(lead) for lead in curve.against(curve.points[0].x).values()]
         assert told[curve.dataset, curve.protocol] == [f"{curve.points[0].mean:.1f}", *changes]
 
@@ -179,10 +179,10 @@ def test_the_findings_have_the_ranks_of_the_results(tables):
 def test_the_findings_have_the_gates_of_the_results():
     section = FINDINGS.partition("## What the gates do")[2]
     rows = table_rows(r"([a-z-]+) \| (.*)", section)
-    found = Gates.load(RESULTS / "gates.json")
-    assert [name for name, _ in rows] == [curve.dataset for curve in found.curves]
+    readouts = Gates.load(RESULTS / "gates.json")
+    assert [name for name, _ in rows] == [curve.dataset for curve in readouts.curves]
     assert len(rows) == 9
-    for curve, (name, cells) in zip(found.curves, rows, strict=True):
+    for curve, (name, cells) in zip(readouts.curves, rows, strict=True):
         ends = curve.bins[0], curve.bins[-1]
         assert [(each.low, each.high) for each in ends] == [(0, 0.2), (0.8, 1)], name
         gates = ("kept", "absorbed", "passed_on")

@@ -27,11 +27,11 @@ UNSEEN = ("\u202e", "\x1b", "\x9b", "\u2028", "\x07")
 def fitted():
     data = memohop.load("csbm", nodes=40, classes=2, channels=3)
     names = np.array([TURNED, RED + "<script>alert(1)</script>[x](javascript:1) a_b"])
-    found = MMPClassifier(trials=1, splits=2, epochs=1).fit(
+    classifier = MMPClassifier(trials=1, splits=2, epochs=1).fit(
         data.x.numpy(), names[data.y.numpy()], edges=data.edge_index.numpy()
     )
-    found.ids_ = np.array([f"{node}\u202e\x07\u2028<b>" for node in range(40)])
-    return found
+    classifier.ids_ = np.array([f"{node}\u202e\x07\u2028<b>" for node in range(40)])
+    return classifier
 
 
 def test_what_cannot_be_seen_is_spelled_out():

@@ -84,8 +84,8 @@ def test_no_warning_is_shown(program):
 
 
 def test_a_warning_of_the_users_own_use_is_shown():
-    found = shown(_LIKE_LATER_TORCH + "import memohop.pyg" + _OWN_USE)
-    assert found.count("FutureWarning: `torch.jit.script` is deprecated") == 1
+    text = shown(_LIKE_LATER_TORCH + "import memohop.pyg" + _OWN_USE)
+    assert text.count("FutureWarning: `torch.jit.script` is deprecated") == 1
 
 
 def test_pyg_is_imported_in_one_module():

@@ -21,12 +21,12 @@ def known(percent: float, error: float) -> Lead:
 
 def test_a_lead_has_the_error_of_a_paired_comparison() -> None:
     truth = np.arange(400) % 2
-    one, other = truth.copy(), truth.copy()
-    other[:40] = 1 - other[:40]  # wrong for a tenth of the nodes
-    found = lead(accuracy, truth, one, other)
-    assert found.percent == pytest.approx(10)
-    assert found.error == pytest.approx(100 * np.sqrt(0.1 * 0.9 / 400), rel=0.1)
-    assert found.p_value == 0
+    right, wrong = truth.copy(), truth.copy()
+    wrong[:40] = 1 - wrong[:40]  # wrong for a tenth of the nodes
+    ahead = lead(accuracy, truth, right, wrong)
+    assert ahead.percent == pytest.approx(10)
+    assert ahead.error == pytest.approx(100 * np.sqrt(0.1 * 0.9 / 400), rel=0.1)
+    assert ahead.p_value == 0
 
 
 def test_precise_graphs_count_more() -> None:

@@ -26,13 +26,13 @@ def folder(tmp_path: Path) -> Path:
         [name, "" if row >= 30 else label, code] for row, (name, label, code) in enumerate(NODES)
     ]
     edges = [[NODES[row][0], NODES[row - 1][0]] for row in range(40)]
-    found = tmp_path / "ring"
-    found.mkdir()
-    write(found, "nodes", [["id", "label", "code"], *shown])
-    write(found, "edges", [["from", "to"], *edges])
+    home = tmp_path / "ring"
+    home.mkdir()
+    write(home, "nodes", [["id", "label", "code"], *shown])
+    write(home, "edges", [["from", "to"], *edges])
     truth = "".join(f"{name},{label}\n" for name, label, _ in NODES[30:])
-    (found / "truth.csv").write_text("id,truth\n" + truth, encoding="utf-8")
-    return found
+    (home / "truth.csv").write_text("id,truth\n" + truth, encoding="utf-8")
+    return home
 
 
 def test_another_draw_hides_a_fifth_of_the_known_labels_and_changes_nothing_else(
@@ -57,8 +57,8 @@ def test_draw_0_is_the_graph_as_it_is(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_graph_has_its_own_draws_or_those_of_all() -> None:
-    found = wanted(["counties", "books~4", "books~5"], "0,1")
-    assert found == {"counties": [0, 1], "books": [4, 5]}
+    draws = wanted(["counties", "books~4", "books~5"], "0,1")
+    assert draws == {"counties": [0, 1], "books": [4, 5]}
 
 
 def test_a_draw_has_the_hidden_nodes_and_their_truth(folder: Path, tmp_path: Path) -> None:

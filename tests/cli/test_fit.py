@@ -68,8 +68,8 @@ def test_what_needs_action_is_told_unasked(tables, tmp_path, capsys, monkeypatch
     read = reading.read_graph
 
     def suspicious(*arguments, **more):
-        found = read(*arguments, **more)
-        return replace(found, notes=(*found.notes, "look here"), warnings=("look here",))
+        graph = read(*arguments, **more)
+        return replace(graph, notes=(*graph.notes, "look here"), warnings=("look here",))
 
     monkeypatch.setattr(reading, "read_graph", suspicious)
     output = str(tmp_path / "model")
@@ -86,8 +86,8 @@ def test_a_label_column_of_measurements_is_predicted_as_numbers(tables, tmp_path
     assert main(["predict", str(model), "-o", str(output)]) == 0
     rows = read_csv(output)
     assert list(rows[0]) == ["id", "predicted", "low", "high"]
-    found = memohop.load_model(model).predict()
-    assert [float(row["predicted"]) for row in rows] == pytest.approx(found.tolist())
+    values = memohop.load_model(model).predict()
+    assert [float(row["predicted"]) for row in rows] == pytest.approx(values.tolist())
     reach = memohop.load_model(model).report_.residual
     low, high = ([float(row[name]) for row in rows] for name in ("low", "high"))
     assert np.subtract(high, low) == pytest.approx([2 * reach] * 60, rel=1e-5)
@@ -124,12 +124,12 @@ def test_columns_for_splits_weights_and_several_tables_of_edges(tables, tmp_path
     how = ["--label", "kind", "--weight", "strength", "--split", "part", "--drop", "team"]
     kinds = ["--models", "linear+neighbours", "--trials", "1", "--splits", "2"]
     assert main(["fit", *both, *how, *kinds, "-o", str(model)]) == 0
-    found = memohop.load_model(model)
-    assert found.report_.own_test
-    assert found.mean_weight_ == 2
-    assert found.graph_.weights.max() == 1.5
-    assert found.graph_.arcs.shape == (2, 120)
-    assert [column.name for column in found.encoder_.columns] == ["size"]
+    loaded = memohop.load_model(model)
+    assert loaded.report_.own_test
+    assert loaded.mean_weight_ == 2
+    assert loaded.graph_.weights.max() == 1.5
+    assert loaded.graph_.arcs.shape == (2, 120)
+    assert [column.name for column in loaded.encoder_.columns] == ["size"]
     assert main(["predict", str(model), *both, "-o", str(tmp_path / "out.csv")]) == 0
 
 
@@ -147,10 +147,10 @@ def test_predict_writes_a_row_for_each_node(model, tables, tmp_path, capsys):
     assert main(["predict", str(model), "-o", str(tmp_path / "out.csv")]) == 0
     assert "60 nodes" in capsys.readouterr().err
     rows = read_csv(tmp_path / "out.csv")
-    found = memohop.load_model(model)
+    loaded = memohop.load_model(model)
     assert [row["id"] for row in rows] == [f"n{i}" for i in range(60)]
-    assert [row["predicted"] for row in rows] == found.predict().tolist()
-    expected = found.predict_proba()
+    assert [row["predicted"] for row in rows] == loaded.predict().tolist()
+    expected = loaded.predict_proba()
     for place, name in enumerate(("even", "odd")):
         shares = [float(row[f"probability of {name}"]) for row in rows]
         assert shares == pytest.approx(expected[:, place].tolist(), abs=1e-6)
@@ -265,11 +265,11 @@ class TestAppended:
         assert memohop.load_model(rows_model).report_.later_text() in err
         rows = read_csv(output)
         assert [row["id"] for row in rows] == ["new", "newer"]
-        found = memohop.load_model(rows_model)
+        loaded = memohop.load_model(rows_model)
         table = {"id": ["new", "newer"], "size": [0.5, None]}
         loop = {"source": ["new"], "target": ["new"]}
-        new = memohop.read_graph(table, loop, label=None, encoder=found.encoder_)
-        expected = found.predict_proba(new.data.x, [[60, 3, 61, 60], [3, 60, 60, 61]], append=True)
+        new = memohop.read_graph(table, loop, label=None, encoder=loaded.encoder_)
+        expected = loaded.predict_proba(new.data.x, [[60, 3, 61, 60], [3, 60, 60, 61]], append=True)
         shares = [float(row["probability of even"]) for row in rows]
         assert shares == pytest.approx(expected[:, 0].tolist(), abs=1e-6)
 

@@ -194,9 +194,9 @@ def test_lists_of_splits_and_seeds(flag, text, expected):
     [("0.1", 0.1), ("7", 7), ("true", True), ("random", "random"), ("0.6,0.2", (0.6, 0.2))],
 )
 def test_data_options_are_what_they_look_like(text, expected):
-    found = command._value_of("any", text)
-    assert found == expected
-    assert type(found) is type(expected)
+    value = command._value_of("any", text)
+    assert value == expected
+    assert type(value) is type(expected)
 
 
 FLAGS = ("lam", "splits", "seeds", "lr", "weight-decay", "dropout", "input-dropout", "patience")
@@ -227,16 +227,16 @@ def test_nothing_but_errors_for_people_comes_out(pairs):
 @pytest.fixture
 def asked(monkeypatch):
     """What the command asks of the library, where Ray has something to say."""
-    found = {}
+    received = {}
 
     def train(job, **arguments):
-        found.update(arguments)
+        received.update(arguments)
         sys.stdout.write("(raylet) A worker died or was killed\n")
         epochs, curve = job.epochs, np.zeros(job.epochs, dtype=np.float32)
         return [Result(member, 0, epochs, 1.0, 0.5, 0.5, curve, curve) for member in job.members]
 
     monkeypatch.setattr("memohop.jobs.named.train_job", train)
-    return found
+    return received
 
 
 def test_options_reach_the_library(asked, tmp_path, capsys):

@@ -48,9 +48,9 @@ def train(capsys, folder, *options):
 
 def test_the_splits_are_those_of_fit(prepare, capsys):
     folder = prepare()
-    found = train(capsys, folder, "--data-option", "splits=3")
-    assert (found["metric"], found["splits"]) == ("accuracy", 3)
-    assert found["mean"] > 70
+    summary = train(capsys, folder, "--data-option", "splits=3")
+    assert (summary["metric"], summary["splits"]) == ("accuracy", 3)
+    assert summary["mean"] > 70
     data = NamedGraph(name=folder, data={"splits": 3}).load()
     assert data.train_mask.shape == (NODES, 3)
     used = data.train_mask | data.val_mask | data.test_mask

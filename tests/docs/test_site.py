@@ -27,9 +27,9 @@ GENERATED = {DOCS / "reference" / "commands.md", DOCS / "gallery" / "index.rst"}
 def module(path):
     """A module that is not part of the package."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
 def including(text, page):

@@ -49,8 +49,8 @@ def part_of(problem, kind):
 
 
 def logits(part, problem):
-    found = np.log(part.outputs(problem).astype(np.float64))
-    return found - found.mean(axis=1, keepdims=True)
+    logarithms = np.log(part.outputs(problem).astype(np.float64))
+    return logarithms - logarithms.mean(axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -117,16 +117,16 @@ def test_without_logits_that_are_sums_contributions_are_differences(family, clas
         return own - other
 
     each = [changes(feature) for feature in range(3)]
-    found = reasons(part, problem, NAMES, 7, margin)
+    told = reasons(part, problem, NAMES, 7, margin)
     expected = [change[7] @ margin for change in each]
-    assert [found["own", name] for name in NAMES] == pytest.approx(expected, abs=1e-5)
+    assert [told["own", name] for name in NAMES] == pytest.approx(expected, abs=1e-5)
     if classes == 2:
         each = [change[:, 1:] - change[:, :1] for change in each]
     elif classes:
         each = [change - change.mean(axis=1, keepdims=True) for change in each]
-    found = sizes(part, problem, NAMES)
+    measured = sizes(part, problem, NAMES)
     means = [np.abs(change).mean() for change in each]
-    assert [found["own", name] for name in NAMES] == pytest.approx(means, abs=1e-5)
+    assert [measured["own", name] for name in NAMES] == pytest.approx(means, abs=1e-5)
 
 
 def test_the_more_trees_the_fewer_nodes_stand_for_all(monkeypatch):
@@ -153,9 +153,9 @@ def test_a_linear_network_is_a_linear_model(classes):
     part = network_of(problem, "mlp", {"num_layers": 1})
     weight = part.state["first.weight"].numpy() / np.float32(part.scale)
     same = Linear(problem.view("columns"), weight, part.state["first.bias"].numpy())
-    found = sizes(part, problem, NAMES)
+    measured = sizes(part, problem, NAMES)
     expected = sizes(same, problem, NAMES)
-    assert [found["network", name] for name in NAMES] == pytest.approx(
+    assert [measured["network", name] for name in NAMES] == pytest.approx(
         [expected["own", name] for name in NAMES], rel=1e-4
     )
     margin = logits(part, problem) @ MARGIN[:classes]
@@ -180,8 +180,8 @@ def slow(part, problem):
 
 
 def contributions(total, leaves):
-    found = torch.autograd.grad(total, list(leaves.values()), retain_graph=True)
-    slopes = dict(zip(leaves, found, strict=True))
+    gradients = torch.autograd.grad(total, list(leaves.values()), retain_graph=True)
+    slopes = dict(zip(leaves, gradients, strict=True))
     x = leaves["x"].detach()
     of_columns = slopes.pop("x") * (x - x.mean(dim=0))
     return of_columns, {name: (slopes[name] * leaves[name].detach()).sum(1) for name in slopes}
@@ -194,19 +194,19 @@ def test_sizes_are_mean_contributions_over_nodes_and_classes(name, as_sparse):
     part = network_of(problem, name, OPTIONS[name])
     logits, leaves = slow(part, problem)
     total = torch.zeros(leaves["x"].shape[1])
-    others = dict.fromkeys([one for one in leaves if one != "x"], 0.0)
+    others = dict.fromkeys([leaf for leaf in leaves if leaf != "x"], 0.0)
     for number in range(3):
         apart = (logits[:, number] - logits.mean(dim=1)).sum()
         of_columns, rest = contributions(apart, leaves)
         total += of_columns.abs().sum(dim=0) / 180
-        for one, values in rest.items():
-            others[one] += float(values.abs().sum()) / 180
-    found = sizes(part, problem, NAMES)
+        for leaf, values in rest.items():
+            others[leaf] += float(values.abs().sum()) / 180
+    measured = sizes(part, problem, NAMES)
     names = [("network", letter) for letter in NAMES] + [("degree", "degree")]
-    assert [found[one] for one in names] == pytest.approx(total.tolist(), rel=1e-3, abs=1e-6)
-    for feature, one in ((ANY_LABEL, "labels"), (ANY_ROW, "rows")):
-        assert (feature in found) == (one in others)
-        assert found.get(feature, 0) == pytest.approx(others.get(one, 0), rel=1e-3, abs=1e-6)
+    assert [measured[key] for key in names] == pytest.approx(total.tolist(), rel=1e-3, abs=1e-6)
+    for feature, leaf in ((ANY_LABEL, "labels"), (ANY_ROW, "rows")):
+        assert (feature in measured) == (leaf in others)
+        assert measured.get(feature, 0) == pytest.approx(others.get(leaf, 0), rel=1e-3, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["gcn-res", "gcn+mmp"])
@@ -215,15 +215,15 @@ def test_reasons_tell_a_node_from_those_around_it(name):
     part = network_of(problem, name, OPTIONS[name])
     logits, leaves = slow(part, problem)
     of_columns, others = contributions(logits[7, 1] - logits[7, 0], leaves)
-    found = reasons(part, problem, NAMES, 7, MARGIN[:2])
+    told = reasons(part, problem, NAMES, 7, MARGIN[:2])
     for column, letter in enumerate(NAMES):
         own = float(of_columns[7, column])
         around = float(of_columns[:, column].sum()) - own
-        assert found["own", letter] == pytest.approx(own, rel=1e-3, abs=1e-6)
-        assert found["around", letter] == pytest.approx(around, rel=1e-3, abs=1e-6)
+        assert told["own", letter] == pytest.approx(own, rel=1e-3, abs=1e-6)
+        assert told["around", letter] == pytest.approx(around, rel=1e-3, abs=1e-6)
     if name == "gcn+mmp":
-        assert found[ANY_LABEL] == pytest.approx(float(others["labels"].sum()), rel=1e-3, abs=1e-6)
-        rows = {one.name: value for one, value in found.items() if one.source == "rows"}
+        assert told[ANY_LABEL] == pytest.approx(float(others["labels"].sum()), rel=1e-3, abs=1e-6)
+        rows = {feature.name: value for feature, value in told.items() if feature.source == "rows"}
         assert rows == pytest.approx(
             {f"{k}": float(v) for k, v in enumerate(others["rows"]) if v}, rel=1e-3, abs=1e-6
         )

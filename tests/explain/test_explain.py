@@ -29,7 +29,7 @@ KINDS = [
 
 def networks(**options):
     """Two networks, their parameters far from where they begin."""
-    found = []
+    made = []
     for seed in range(2):
         torch.manual_seed(seeded(seed))
         network = memohop.build("gcn+mmp", 6, 3, num_nodes=NODES, hidden_channels=5, **options)
@@ -37,8 +37,8 @@ def networks(**options):
             torch.nn.init.normal_(parameter)
         if "labels" in options:
             network.know((torch.arange(NODES) + seed) % 4 - 1)
-        found.append(network.eval())
-    return found
+        made.append(network.eval())
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +52,8 @@ def graph():
 
 
 @torch.no_grad()
-def agree(graph, networks, function, *found):
-    """What was found, with a function of the networks in float64, the features and the graphs."""
+def agree(graph, networks, function, *results):
+    """The results, with a function of the networks in float64, the features and the graphs."""
 
     def exact(x, *parameters):
         others = with_parameters(networks, parameters)
@@ -62,7 +62,7 @@ def agree(graph, networks, function, *found):
         return function(others, x, graphs)
 
     parameters = [parameter for network in networks for parameter in network.parameters()]
-    tensors = [torch.as_tensor(part, dtype=torch.float32) for part in found]
+    tensors = [torch.as_tensor(part, dtype=torch.float32) for part in results]
     widest = max(max(parameter.shape) for parameter in parameters)
     # Up to three rounds, with sums of neighbours, of a state, and of two states in the gate.
     length = 3 * (NODES + 3 * widest)
@@ -77,37 +77,39 @@ def logits_of(networks, x, graphs):
 
 @pytest.fixture(scope="module")
 @torch.no_grad()
-def found(graph):
-    gates = [one.gates(graph.x, one.prepare(graph.edge_index, NODES)) for one in networks()]
+def readout(graph):
+    gates = [
+        network.gates(graph.x, network.prepare(graph.edge_index, NODES)) for network in networks()
+    ]
     return gate_readout(gates, graph.edge_index, graph.y.numpy())
 
 
 class TestGates:
-    def test_means_over_rounds_and_networks(self, graph, found):
+    def test_means_over_rounds_and_networks(self, graph, readout):
         def means(exact, x, graphs):
-            every = [one.gates(x, graph) for one, graph in zip(exact, graphs, strict=True)]
+            every = [network.gates(x, graph) for network, graph in zip(exact, graphs, strict=True)]
             mean = torch.stack(every).mean(0)
             # What is passed on after the last round is read by nobody.
             return mean[:, :, 0].mean(0), mean[:, :, 1].mean(0), mean[:-1, :, 2].mean(0)
 
-        agree(graph, networks(), means, found.kept, found.absorbed, found.passed_on)
+        agree(graph, networks(), means, readout.kept, readout.absorbed, readout.passed_on)
 
-    def test_degree_and_local_homophily_counted_by_hand(self, graph, found):
+    def test_degree_and_local_homophily_counted_by_hand(self, graph, readout):
         joined = {frozenset(arc) for arc in graph.edge_index.T.tolist()}
         for node, label in enumerate(graph.y.tolist()):
             others = [other for pair in joined if node in pair for other in pair - {node}]
             alike = [graph.y[other] == label for other in others if graph.y[other] >= 0]
             share = np.mean(alike) if label >= 0 and alike else np.nan
-            assert found.degree[node] == len(others)
-            assert found.homophily[node] == pytest.approx(share, nan_ok=True)
+            assert readout.degree[node] == len(others)
+            assert readout.homophily[node] == pytest.approx(share, nan_ok=True)
 
-    def test_groups_hold_every_node_once(self, found):
-        by_degree = found.by_degree()
+    def test_groups_hold_every_node_once(self, readout):
+        by_degree = readout.by_degree()
         assert sum(group.nodes for group in by_degree) == NODES
-        assert sum(g.nodes for g in found.by_homophily()) == (~np.isnan(found.homophily)).sum()
+        assert sum(g.nodes for g in readout.by_homophily()) == (~np.isnan(readout.homophily)).sum()
         mean = np.average([g.kept for g in by_degree], weights=[g.nodes for g in by_degree])
-        assert mean == pytest.approx(found.kept.mean())
-        assert found.overall().kept == pytest.approx(mean)
+        assert mean == pytest.approx(readout.kept.mean())
+        assert readout.overall().kept == pytest.approx(mean)
 
 
 class TestShares:
@@ -168,9 +170,9 @@ class TestPyG:
     @pytest.mark.parametrize("options", KINDS)
     def test_the_module_says_what_the_networks_say(self, graph, options):
         module = PyGClassifier(networks(**options), graph)
-        found = module(module.x, module.arcs).exp().detach()
+        shares = module(module.x, module.arcs).exp().detach()
         agree(
-            graph, networks(**options), lambda *given: logits_of(*given).softmax(-1).mean(0), found
+            graph, networks(**options), lambda *given: logits_of(*given).softmax(-1).mean(0), shares
         )
 
     def test_gnn_explainer_and_the_shares_find_the_neighbour_that_tells(self, planted):
@@ -199,11 +201,11 @@ class TestPyG:
         assert not module.training
 
     def test_a_fitted_classifier(self, graph):
-        found = MMPClassifier(trials=1, splits=2, epochs=3, ensemble=False).fit(graph)
-        found.model_ = Ensemble(found.model_.components)
-        module = as_pyg(found)
+        classifier = MMPClassifier(trials=1, splits=2, epochs=3, ensemble=False).fit(graph)
+        classifier.model_ = Ensemble(classifier.model_.components)
+        module = as_pyg(classifier)
         said = module(module.x, module.arcs).exp().detach().numpy()
-        assert said == pytest.approx(found.predict_proba(), abs=1e-4)
+        assert said == pytest.approx(classifier.predict_proba(), abs=1e-4)
 
     def test_a_classifier_without_such_networks_is_refused(self, graph):
         few = GraphClassifier(models=["linear"], trials=1, time=None, splits=2).fit(graph)

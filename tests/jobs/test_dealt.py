@@ -22,9 +22,9 @@ def test_results_come_back_in_order(data):
     expected = train(data, "gcn", members, epochs=3)
     seen = []
     job = Job(data=data, model="gcn", members=members, epochs=3)
-    found = deal(here, 2, job, lambda *counts: seen.append(counts))
+    results = deal(here, 2, job, lambda *counts: seen.append(counts))
     assert seen == [(1, 2), (2, 2)]
-    assert_alike(found, expected, 1e-5)
+    assert_alike(results, expected, 1e-5)
 
 
 def test_a_share_that_is_lost_ends_it(data):
@@ -42,6 +42,6 @@ def test_processes_of_torchrun_all_have_the_results(data, members, tmp_path):
     some = [Member(seed=seed) for seed in range(members)]
     more = {"checkpoints": tmp_path} if members == 1 else {}
     expected = train(data, "gcn", some, epochs=12)
-    for found in under_torchrun(2, data, "gcn", some, epochs=12, **more):
-        assert_alike(found, expected, 1e-5)
+    for results in under_torchrun(2, data, "gcn", some, epochs=12, **more):
+        assert_alike(results, expected, 1e-5)
     assert len([*tmp_path.iterdir()]) == (members == 1)

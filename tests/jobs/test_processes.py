@@ -22,9 +22,9 @@ def quick_processes():
 def test_a_lost_process_costs_time_and_nothing_else(tmp_path):
     jobs = [(str(tmp_path), name) for name in ("doomed", "hurt", "sound", "sounder")]
     answered = dict(Processes(2)(toy_work.unlucky, jobs))
-    found = {name: answer for (_, name), answer in answered.items()}
-    assert isinstance(found.pop("doomed"), Lost)
-    assert found == {name: f"{name} is done" for name in ("hurt", "sound", "sounder")}
+    answers = {name: answer for (_, name), answer in answered.items()}
+    assert isinstance(answers.pop("doomed"), Lost)
+    assert answers == {name: f"{name} is done" for name in ("hurt", "sound", "sounder")}
     lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
     last = max(lines.index("sound ends"), lines.index("sounder ends"))
     assert lines[:last].count("doomed starts") == 1
@@ -65,19 +65,19 @@ def test_they_share_the_threads_of_one(monkeypatch):
 def test_processes_stay_and_keep_what_they_hold():
     pool, work = Processes(1), toy_work.Counting()
     with pool.opened():
-        found = [answer for jobs in ("ab", "c") for _, answer in pool(work, jobs)]
-    assert [count for _, count in found] == [1, 2, 3]
-    assert len({process for process, _ in found}) == 1
-    assert not psutil.pid_exists(found[0][0])
+        answers = [answer for jobs in ("ab", "c") for _, answer in pool(work, jobs)]
+    assert [count for _, count in answers] == [1, 2, 3]
+    assert len({process for process, _ in answers}) == 1
+    assert not psutil.pid_exists(answers[0][0])
 
 
 def test_a_job_that_takes_more_than_its_time_is_ended():
     looks = []
     times = {"endless": 0.3, "short": 60}
     look = {"seconds": times.get, "look": lambda: looks.append(1)}
-    found = dict(Processes(1)(toy_work.Counting(), times, **look))
-    assert found["endless"] == Lost("it took more than its time", late=True)
-    assert found["short"][1] == 1  # in a new process
+    answers = dict(Processes(1)(toy_work.Counting(), times, **look))
+    assert answers["endless"] == Lost("it took more than its time", late=True)
+    assert answers["short"][1] == 1  # in a new process
     assert looks
 
 
@@ -117,7 +117,7 @@ def test_what_is_to_blame_when_one_of_several_fails(said, kind, text):
 
 def test_here_jobs_are_done_one_by_one():
     begun = []
-    found = here(lambda job: begun.append(job) or job + 1, iter([1, 2]))
-    assert next(found) == (1, 2)
+    answers = here(lambda job: begun.append(job) or job + 1, iter([1, 2]))
+    assert next(answers) == (1, 2)
     assert begun == [1]
-    assert list(found) == [(2, 3)]
+    assert list(answers) == [(2, 3)]

@@ -57,13 +57,13 @@ def test_a_search_is_asked_again_when_there_was_nothing_to_do(waits):
 @pytest.mark.parametrize("waits", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_in_order_it_does_not_matter_what_is_done_first(count, waits):
-    found = []
+    histories = []
     for seed in range(5):
         search = Doubling(9, waits)
         drive(search, at_once(count, random.Random(seed).randrange), in_order=count)
         assert [job for job, _ in search.told] == search.asked
-        found.append(search.told)
-    assert found == found[:1] * 5
+        histories.append(search.told)
+    assert histories == histories[:1] * 5
 
 
 def test_after_ctrl_c_what_was_done_counts():

@@ -26,32 +26,35 @@ def test_settings_of_one_structure_stand_together():
     settings = drawn()
     assert len(settings) == 32
     for start in range(0, 32, 4):
-        assert len({structure(one) for one in settings[start : start + 4]}) == 1
+        assert len({structure(setting) for setting in settings[start : start + 4]}) == 1
 
 
 def test_the_values_of_an_option_are_divided_evenly():
     settings = drawn()[::4]
-    assert sorted(one["hidden_channels"] for one in settings) == [64] * 4 + [128] * 4
-    assert sorted(one["norm"] for one in settings) == ["row"] * 4 + ["symmetric"] * 4
-    assert all((one["norm"] == "row") == (one["self_loops"] == "add") for one in settings)
+    assert sorted(setting["hidden_channels"] for setting in settings) == [64] * 4 + [128] * 4
+    assert sorted(setting["norm"] for setting in settings) == ["row"] * 4 + ["symmetric"] * 4
+    assert all(
+        (setting["norm"] == "row") == (setting["self_loops"] == "add") for setting in settings
+    )
 
 
 def test_numbers_are_spread_within_each_structure_and_over_all():
     settings = drawn()
     # Without the logarithm: the k-th of n equal ranges of the dropout rate has one value.
-    rates = [one["dropout"] / 0.8 for one in settings]
+    rates = [setting["dropout"] / 0.8 for setting in settings]
     assert sorted(int(rate * 32) for rate in rates) == list(range(32))
     for start in range(0, 32, 4):
         assert sorted(int(rate * 4) for rate in rates[start : start + 4]) == [0, 1, 2, 3]
-    assert all(0.001 < one["lr"] < 0.1 for one in settings)
-    assert sum(one["lr"] < 0.01 for one in settings) == 16  # the middle of a logarithmic scale
+    assert all(0.001 < setting["lr"] < 0.1 for setting in settings)
+    # 0.01 is the middle of the logarithmic scale
+    assert sum(setting["lr"] < 0.01 for setting in settings) == 16
 
 
 def test_a_draw_does_not_depend_on_the_rest_of_the_space():
     whole = drawn()
     part = drawn({name: SPACE[name] for name in ("mean", "lr")})
     for name in ("lr", "norm"):
-        assert [one[name] for one in part] == [one[name] for one in whole]
+        assert [setting[name] for setting in part] == [setting[name] for setting in whole]
 
 
 def test_seeds_differ_and_repeat():
@@ -60,7 +63,7 @@ def test_seeds_differ_and_repeat():
 
 def test_the_first_draws_stay_what_they_are():
     """Stored results are known by them: another draw would train everything again."""
-    assert [one["lr"] for one in drawn()[:4]] == [0.0034, 0.00165, 0.0191, 0.0523]
+    assert [setting["lr"] for setting in drawn()[:4]] == [0.0034, 0.00165, 0.0191, 0.0523]
 
 
 def test_too_small_a_space_is_refused():

@@ -42,13 +42,13 @@ def words():
 def crews():
     """Processes of each number that is asked for."""
     with ExitStack() as open_ones:
-        found = {}
+        by_size = {}
 
         def of_size(size):
-            if size not in found:
-                found[size] = open_ones.enter_context(quick_processes(size, train_in_all))
-                found[size].size = size
-            return found[size]
+            if size not in by_size:
+                by_size[size] = open_ones.enter_context(quick_processes(size, train_in_all))
+                by_size[size].size = size
+            return by_size[size]
 
         yield of_size
 
@@ -66,9 +66,9 @@ def both(crew, data, model, members=ALONE, *, cut="contiguous", precisely=True, 
         expected = train(data, model, members, **arguments)
         blocks = partition(data.edge_index, data.num_nodes, crew.size, method=cut)
         job = Job(data=data, model=model, members=members, **arguments)
-        found = results_of(crew, PartsRun(job, blocks))
-    assert_alike(found, expected, 1e-9 if precisely else 1e-5)
-    return expected, found
+        results = results_of(crew, PartsRun(job, blocks))
+    assert_alike(results, expected, 1e-9 if precisely else 1e-5)
+    return expected, results
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
@@ -90,8 +90,8 @@ def test_a_population_on_several_splits(crews, data):
     members = [Member(split=0, lam=0.1), Member(split=1, seed=4, dropout=0.2)]
     more = {"patience": 5, "options": {"labels": "memory"}, "cross_fit": True}
     pairs = zip(*both(crews(2), several, "gcn+mmp", members, epochs=12, **more), strict=True)
-    for one, other in pairs:
-        assert torch.allclose(one.val_outputs, other.val_outputs, rtol=0, atol=1e-9)
+    for whole, split in pairs:
+        assert torch.allclose(whole.val_outputs, split.val_outputs, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("decoupling", ["paper", "official"])
@@ -148,6 +148,6 @@ def test_members_that_do_not_fit_together_are_trained_in_turn(crews, data):
         expected = train(data, "gcn", members, epochs=5)
         run = PartsRun(Job(data=data, model="gcn", members=members, epochs=5), blocks)
         run.checkpoints.size = 2  # as a run on workers with little RAM would have left it
-        found = results_of(crews(2), run)
+        results = results_of(crews(2), run)
     assert [len(run.checkpoints.snapshots), run.checkpoints.size] == [2, 2]
-    assert_alike(found, expected, 1e-9)
+    assert_alike(results, expected, 1e-9)

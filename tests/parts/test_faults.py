@@ -56,10 +56,10 @@ def undisturbed(data):
 def test_five_deaths_change_nothing(data, undisturbed):
     deaths = sorted(random.Random(seeded(5)).sample(range(EPOCHS), 5))
     pool = Deadly(*deaths)
-    found = run_on(pool, make_run(data))
+    results = run_on(pool, make_run(data))
     assert not pool.deaths, "every one of them died"
     assert pool.started == 2 * 6
-    assert_alike(found, undisturbed)
+    assert_alike(results, undisturbed)
 
 
 def test_a_killed_run_continues_from_its_file(data, undisturbed, tmp_path):

@@ -47,8 +47,8 @@ def test_no_process_holds_all_arcs_and_the_results_are_the_same(folder):
     with in_float64(), quick_processes(WORKERS, train_and_count) as staff:
         expected = train(in_ram(data), "gcn+mmp", members, epochs=6)
         run = PartsRun(Job(data=data, model="gcn+mmp", members=members, epochs=6), WORKERS)
-        ((_, (found, read)),) = staff([run], told=lambda run, step: run.keep(step))
-    assert_alike(found, expected, 1e-9)
+        ((_, (results, read)),) = staff([run], told=lambda run, step: run.keep(step))
+    assert_alike(results, expected, 1e-9)
     assert sum(read) == both_ways
     assert max(read) < 0.6 * both_ways
 
@@ -60,5 +60,5 @@ def test_every_network_alone(folder, model):
     with in_float64():
         expected = train(in_ram(data), model, [Member(lam=0.1)], epochs=3)
         job = Job(data=data, model=model, members=[Member(lam=0.1)], epochs=3)
-        found = PartsRun(job, 1).in_group(Group())
-    assert_alike(found, expected, 1e-9)
+        results = PartsRun(job, 1).in_group(Group())
+    assert_alike(results, expected, 1e-9)

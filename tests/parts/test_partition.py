@@ -12,37 +12,37 @@ TRIANGLES = torch.tensor([[0, 2, 4, 1, 3, 5, 4], [2, 4, 0, 3, 5, 1, 5]])
 
 
 def test_contiguous_blocks_share_the_work():
-    found = partition(TRIANGLES, 6, 2)
-    assert found.order.tolist() == [0, 1, 2, 3, 4, 5]
-    assert found.starts == (0, 3, 6)
-    assert (found.cut, found.arcs) == (4, 7)  # 2-4, 4-0, 3-5 ... and not 0-2, 1-3, 4-5
-    assert str(found) == "contiguous blocks cut 4 of 7 arcs (57.1%)"
+    blocks = partition(TRIANGLES, 6, 2)
+    assert blocks.order.tolist() == [0, 1, 2, 3, 4, 5]
+    assert blocks.starts == (0, 3, 6)
+    assert (blocks.cut, blocks.arcs) == (4, 7)  # 2-4, 4-0, 3-5 ... and not 0-2, 1-3, 4-5
+    assert str(blocks) == "contiguous blocks cut 4 of 7 arcs (57.1%)"
 
 
 def test_metis_finds_the_triangles():
     pytest.importorskip("pymetis", reason="pymetis is not installed: pip install memohop[metis]")
-    found = partition(TRIANGLES, 6, 2, method="metis")
-    assert {tuple(found.nodes(0).tolist()), tuple(found.nodes(1).tolist())} == {
+    blocks = partition(TRIANGLES, 6, 2, method="metis")
+    assert {tuple(blocks.nodes(0).tolist()), tuple(blocks.nodes(1).tolist())} == {
         (0, 2, 4),
         (1, 3, 5),
     }
-    assert found.cut == 1
+    assert blocks.cut == 1
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 3, 7])
 @pytest.mark.parametrize("hub", [0, 3, 6])
 def test_no_block_is_empty_even_beside_a_hub(blocks, hub):
     arcs = torch.tensor([[hub] * 50, torch.randint(7, (50,), generator=generator()).tolist()])
-    found = partition(arcs, 7, blocks)
-    assert len(found) == blocks
-    assert all(len(found.nodes(block)) for block in range(blocks))
-    assert torch.cat([found.nodes(block) for block in range(blocks)]).tolist() == [*range(7)]
+    parts = partition(arcs, 7, blocks)
+    assert len(parts) == blocks
+    assert all(len(parts.nodes(block)) for block in range(blocks))
+    assert torch.cat([parts.nodes(block) for block in range(blocks)]).tolist() == [*range(7)]
 
 
 def test_a_graph_without_arcs_is_cut_evenly():
-    found = partition(torch.empty(2, 0, dtype=torch.int64), 8, 4)
-    assert found.starts == (0, 2, 4, 6, 8)
-    assert str(found) == "contiguous blocks cut 0 of 0 arcs (0.0%)"
+    blocks = partition(torch.empty(2, 0, dtype=torch.int64), 8, 4)
+    assert blocks.starts == (0, 2, 4, 6, 8)
+    assert str(blocks) == "contiguous blocks cut 0 of 0 arcs (0.0%)"
 
 
 def test_a_method_that_there_is_not():

@@ -29,7 +29,7 @@ def tables(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def found():
+def report():
     """Neighbours that are unlike, with splits of few test nodes."""
     return audit(csbm(homophily=0.05, nodes=500))
 
@@ -42,8 +42,8 @@ def test_the_row_is_flat_and_has_the_numbers_and_the_advice():
     assert row["distrust"] == []
 
 
-def test_the_sheet_ends_in_advice(found, capsys):
-    output_console().print(audit_sheet(found, "made [up]"))
+def test_the_sheet_ends_in_advice(report, capsys):
+    output_console().print(audit_sheet(report, "made [up]"))
     text = capsys.readouterr().out
     assert "made [up]" in text
     assert "adjusted homophily     -0.18" in text
@@ -88,13 +88,13 @@ def bars(page):
     return re.findall(r'<i class="(\w+)" style="--part:([\d.]+)">', page)
 
 
-def test_the_advice_comes_first_and_nothing_is_loaded(found):
-    page = audit_page(found, "csbm")
-    texts = ["<h2>Begin with gcn+mmp</h2>", *found.advice.reasons, *found.advice.distrust]
+def test_the_advice_comes_first_and_nothing_is_loaded(report):
+    page = audit_page(report, "csbm")
+    texts = ["<h2>Begin with gcn+mmp</h2>", *report.advice.reasons, *report.advice.distrust]
     positions = [page.index(text) for text in texts]
     assert positions == sorted(positions)
     assert positions[-1] < page.index("<h2>The graph in numbers</h2>")
-    assert len(found.advice.distrust) == 1
+    assert len(report.advice.distrust) == 1
     assert "Nothing in particular" not in page
     assert not re.search(r"https?:|//|url\(|@import|<script|<link|<img|src=|href=|{%", page)
     assert "prefers-color-scheme: dark" in page
@@ -102,36 +102,36 @@ def test_the_advice_comes_first_and_nothing_is_loaded(found):
     assert "Nothing in particular" in audit_page(audit(csbm(homophily=0.6)), "csbm")
 
 
-def test_the_figures_are_those_of_the_audit(found):
-    table = rows(audit_page(found, "csbm"))
+def test_the_figures_are_those_of_the_audit(report):
+    table = rows(audit_page(report, "csbm"))
     assert table["nodes"][0] == "500"
-    assert table["arcs"] == [str(found.arcs), "each edge counts both ways"]
-    assert table["edge homophily"][0] == f"{found.edge_homophily:.3f}"
-    assert found.adjusted_homophily < 0
-    assert table["adjusted homophily"][0] == f"\N{MINUS SIGN}{-found.adjusted_homophily:.3f}"
-    assert table["label informativeness"][0] == f"{found.label_informativeness:.3f}"
+    assert table["arcs"] == [str(report.arcs), "each edge counts both ways"]
+    assert table["edge homophily"][0] == f"{report.edge_homophily:.3f}"
+    assert report.adjusted_homophily < 0
+    assert table["adjusted homophily"][0] == f"\N{MINUS SIGN}{-report.adjusted_homophily:.3f}"
+    assert table["label informativeness"][0] == f"{report.label_informativeness:.3f}"
     assert table["test nodes of split 0"][0] == "100"
-    assert table["with a twin in training"][0] == str(found.twins)
+    assert table["with a twin in training"][0] == str(report.twins)
     assert table["duplicates"][0] == "0"
     for name in ("edge", "node", "class", "adjusted"):
         assert len(table[f"{name} homophily"][1]) > 40  # what it means
-    for name, size in zip(found.class_names, found.class_sizes, strict=True):
+    for name, size in zip(report.class_names, report.class_sizes, strict=True):
         assert table[name][:2] == [str(size), f"{size / 5:.0f}\N{NO-BREAK SPACE}%"]
 
 
-def test_bars_are_as_long_as_what_is_said_and_missing_below_chance(found):
-    page = audit_page(replace(found, features_say=-0.07), "csbm")
+def test_bars_are_as_long_as_what_is_said_and_missing_below_chance(report):
+    page = audit_page(replace(report, features_say=-0.07), "csbm")
     assert bars(page)[:3] == [
         ("features", "0.000"),
-        ("neighbours", f"{found.neighbours_say:.3f}"),
-        ("together", f"{found.together_say:.3f}"),
+        ("neighbours", f"{report.neighbours_say:.3f}"),
+        ("together", f"{report.together_say:.3f}"),
     ]
     assert rows(page)["features"] == ["\N{MINUS SIGN}0.070", ""]
 
 
-def test_a_direction_has_its_own_bars_and_table(found):
+def test_a_direction_has_its_own_bars_and_table(report):
     directed = replace(
-        found, directed=True, direction="out", out_say=0.7, in_say=0.1, neighbours_say=0.7,
+        report, directed=True, direction="out", out_say=0.7, in_say=0.1, neighbours_say=0.7,
         undirected_say=0.4, informativeness_out=0.31, informativeness_in=0.02,
     )  # fmt: skip
     page = audit_page(directed, "csbm")
@@ -142,7 +142,7 @@ def test_a_direction_has_its_own_bars_and_table(found):
     assert table["the nodes that point to a node"] == ["0.020", "0.100"]
     assert "±" in table["nodes it points to"][0]
     assert "±" not in table["nodes that point to it"][0]
-    assert "The arcs have no direction: each one has its opposite" in audit_page(found, "csbm")
+    assert "The arcs have no direction: each one has its opposite" in audit_page(report, "csbm")
 
 
 def test_what_cannot_be_told_is_not_made_up():
@@ -159,9 +159,9 @@ def test_what_cannot_be_told_is_not_made_up():
     assert not re.search(r"\b(nan|None)\b", page)
 
 
-def test_many_classes_are_summed_up(found):
+def test_many_classes_are_summed_up(report):
     names = tuple(f"kind {place}" for place in range(50))
-    many = replace(found, class_names=names, class_sizes=(*range(1, 50), 700))
+    many = replace(report, class_names=names, class_sizes=(*range(1, 50), 700))
     table = rows(audit_page(many, "many"))
     shown = [name for name in table if name.startswith("kind ")]
     assert shown[:2] == ["kind 49", "kind 48"]
@@ -169,9 +169,9 @@ def test_many_classes_are_summed_up(found):
     assert table["10 smaller classes"][0] == str(sum(range(1, 11)))
 
 
-def test_names_are_escaped(found):
+def test_names_are_escaped(report):
     odd = ("<script>alert(1)</script>", "a&b", "{{ 7 * 6 }}", '"x" onload="y', "\N{SNOWMAN}")
-    page = audit_page(replace(found, class_names=odd, small_classes=odd[:1]), "<img src=x>.csv")
+    page = audit_page(replace(report, class_names=odd, small_classes=odd[:1]), "<img src=x>.csv")
     assert "<script" not in page
     assert "<img" not in page
     assert "<h1>Audit of &lt;img src=x&gt;.csv</h1>" in page

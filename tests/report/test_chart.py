@@ -32,8 +32,8 @@ def texts(root):
 def positions(root):
     """Where the points of all lines were put."""
     groups = [group for group in root.iter(f"{SVG}g") if group.get("class") == "point"]
-    found = [re.findall(r"-?[\d.]+", group.get("transform")) for group in groups]
-    return [(float(x), float(y)) for x, y in found]
+    numbers = [re.findall(r"-?[\d.]+", group.get("transform")) for group in groups]
+    return [(float(x), float(y)) for x, y in numbers]
 
 
 def test_points_land_where_the_ticks_say():
@@ -107,12 +107,12 @@ def files(folder):
 
 
 def test_no_other_file_of_the_reports_has_a_colour():
-    found = {
+    coloured = {
         item.name
         for item in files(resources.files("memohop.report"))
         if re.search(r"#([0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b", item.read_text(encoding="utf-8"))
     }
-    assert found == {"palette.py"}
+    assert coloured == {"palette.py"}
 
 
 def test_a_chart_takes_its_colours_from_the_page_and_its_ink_from_who_asks():

@@ -39,7 +39,7 @@ def t_test(differences, dataset):
 def holm(p):
     """Step by step."""
     adjusted, worst = {}, 0.0
-    for place, (key, value) in enumerate(sorted(p.items(), key=lambda one: one[1])):
+    for place, (key, value) in enumerate(sorted(p.items(), key=lambda item: item[1])):
         worst = max(worst, min(1.0, (len(p) - place) * value))
         adjusted[key] = worst
     return adjusted
@@ -84,4 +84,4 @@ def points_of(gains, backbone, plug_in):
     by_column = defaultdict(list)
     for (_, _, column), gain in own.items():
         by_column[column].append(gain)
-    return [mean(one) for one in by_column.values() if len(one) == len(BACKBONES)]
+    return [mean(gained) for gained in by_column.values() if len(gained) == len(BACKBONES)]

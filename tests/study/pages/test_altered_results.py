@@ -72,8 +72,8 @@ class TestPartialResults:
     def test_one_row(self, findings):
         for name in ("table1", "noise", "lambda_"):
             results = getattr(findings, name)
-            one = Results(results.experiment, results.sources, results.rows[:1])
-            well_formed(report_page(Findings(**{name: one})))
+            single_row = Results(results.experiment, results.sources, results.rows[:1])
+            well_formed(report_page(Findings(**{name: single_row})))
 
 
 @pytest.mark.parametrize(

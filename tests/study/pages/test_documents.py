@@ -28,10 +28,10 @@ def test_figures_in_the_text_are_in_the_tables(capsys):
     """A figure with a decimal point in the text on the fair table is one that a command prints."""
     assert main(["table", "fair"]) == 0
     known = set(re.findall(NUMBER, capsys.readouterr().out.replace(MINUS, "-")))
-    known |= {one.lstrip("+-") for one in known}
+    known |= {figure.lstrip("+-") for figure in known}
     for name in DOCUMENTS:
         document = (ROOT / name).read_text(encoding="utf-8")
         for section in re.findall(r"<!-- fair -->(.*?)<!-- end of fair -->", document, flags=re.S):
             told = MARKS.sub("", section).replace(MINUS, "-")
             decimals = re.findall(r"(?<![\w.])[+-]?\d+\.\d+(?![\w.]*=)", told)
-            assert not [one for one in decimals if one not in known], name
+            assert not [figure for figure in decimals if figure not in known], name

@@ -64,7 +64,7 @@ def test_the_answers(fair_page, gains, verdicts):
         counts = [int(match[place]) for place in range(2, 8)]
         assert counts == [len(points), 7, len(own), own.count(1), own.count(-1), own.count(0)]
         assert number(match[8]) == pytest.approx(posterior(points)[0], abs=DRAWN)
-        alone = dict(one.split() for one in match[9].split(", "))
+        alone = dict(pair.split() for pair in match[9].split(", "))
         assert [*alone] == [*BACKBONES]
         for backbone, p in alone.items():
             wanted = posterior(points_of(gains, backbone, plug_in))[0]
@@ -82,7 +82,8 @@ def test_memory_on_real_graphs_that_are_not_web_graphs(fair_page, cells, gains):
         for (_, p, column), (_, d) in gains.items():
             if p == plug_in:
                 by_column[column].append(mean(d))
-        means = {c: mean(one) for c, one in by_column.items() if len(one) == len(BACKBONES)}
+        means = {c: mean(gained) for c, gained in by_column.items()
+                 if len(gained) == len(BACKBONES)}  # fmt: skip
         few = {c: gain for c, gain in means.items()
                if dataset_of[c] not in ("texas", "wisconsin", "cornell", "csbm")}  # fmt: skip
         match = re.search(
@@ -136,7 +137,7 @@ def test_does_memory_help(fair_page, gains):
         rf"<title>(\S+)\+mmp on ([^:]+): {NUMBER} points, from {NUMBER} to {NUMBER}</title>",
         fair_page,
     )
-    wanted = {key: one for key, one in gains.items() if key[1] == "+mmp"}
+    wanted = {key: gain for key, gain in gains.items() if key[1] == "+mmp"}
     assert len(matches) == 2 * len(wanted)  # for wide screens and for narrow ones
     for backbone, column, *shown in matches:
         dataset, differences = wanted[backbone, "+mmp", column]
@@ -159,7 +160,7 @@ def test_beside_the_best_published_figures(fair_page, cells):
         shown, column, scores = dict(zip(head, row, strict=True)), text(row[0]), {}
         for name, belongs in sides.items():
             of_side = {r: c for (r, other), c in own.items() if other == column and belongs(r)}
-            best = max(of_side, key=lambda one: round(100 * np.mean(of_side[one]["val"]), 4))
+            best = max(of_side, key=lambda model: round(100 * np.mean(of_side[model]["val"]), 4))
             mark = " †" if of_side[best]["axes"].get("labels") else ""
             assert f"<small>{best}{mark}</small>" in html.unescape(shown[name])
             scores[name] = mean(of_side[best]["scores"])

@@ -45,14 +45,14 @@ def level(**of):
 def test_it_is_comparable_when_it_is_shown_not_to_be_a_point_behind():
     assert comparable_on(leads_of(level(mmp=3, jk=3, de=5))) == []  # two points behind +de
     ahead = leads_of(level(mmp=3))
-    assert {one.verdict for one in ahead.values()} == {"comparable"}
+    assert {lead.verdict for lead in ahead.values()} == {"comparable"}
     assert comparable_on(ahead) == list(HOMOPHILOUS)
 
 
 def test_behind_is_behind_unless_it_is_by_less_than_can_be_seen():
-    assert {one.verdict for one in leads_of(level(mmp=-4)).values()} == {"behind"}
-    one = leads_of(level(mmp=-0.8))["cora", "gcn", ""]
-    assert (one.verdict, one.points) == ("open", pytest.approx(-0.8))
+    assert {lead.verdict for lead in leads_of(level(mmp=-4)).values()} == {"behind"}
+    lead = leads_of(level(mmp=-0.8))["cora", "gcn", ""]
+    assert (lead.verdict, lead.points) == ("open", pytest.approx(-0.8))
 
 
 def test_other_models_of_the_table_change_nothing():

@@ -123,8 +123,8 @@ def test_protocols_are_kept_apart():
     rows = [row(0.5), row(0.7, protocol="official")]
     both = tables_of(measured(results_of(*rows)))
     assert [table.protocol for table in both] == ["paper", "official"]
-    (one,) = tables_of(measured(results_of(*rows)), protocol="official")
-    assert one.measured["gcn", "texas"].mean == pytest.approx(70)
+    (official,) = tables_of(measured(results_of(*rows)), protocol="official")
+    assert official.measured["gcn", "texas"].mean == pytest.approx(70)
     with pytest.raises(UsageError, match=r"protocol 'fair' has no results; .* paper, official"):
         tables_of(measured(results_of(*rows)), protocol="fair")
 

@@ -203,9 +203,9 @@ class TestBayes:
 
     def test_the_sides_are_alike(self):
         differences = [2.0, 0.4, -1.5, 3.0, 0.1]
-        one = bayesian_signed_rank(differences, margin=0.5)
-        other = bayesian_signed_rank([-d for d in differences], margin=0.5)
-        assert (one.better, one.same, one.worse) == (other.worse, other.same, other.better)
+        ahead = bayesian_signed_rank(differences, margin=0.5)
+        behind = bayesian_signed_rank([-d for d in differences], margin=0.5)
+        assert (ahead.better, ahead.same, ahead.worse) == (behind.worse, behind.same, behind.better)
 
     def test_few_datasets_prove_little(self):
         assert bayesian_signed_rank([2.0], margin=1).better < 0.75

@@ -39,7 +39,7 @@ def results(*cells):
 
 
 def numbers(settings):
-    return [one.numbers["lr"] for one in settings]
+    return [setting.numbers["lr"] for setting in settings]
 
 
 # Setting 1 is second everywhere, 0 and 3 are each the best of two graphs, and 2 is never good.
@@ -53,7 +53,7 @@ CELLS = (
 
 def test_together_they_suit_every_graph():
     learned = first_settings(results(*CELLS), ["gcn+mmp", "mlp"], count=3).every
-    assert {one.family for one in learned} == {"gcn+mmp"}
+    assert {setting.family for setting in learned} == {"gcn+mmp"}
     # The first one suits all of them, the others are the best of two each; then nothing is left.
     assert numbers(learned) == [0.02, 0.01, 0.04]
 
@@ -75,17 +75,17 @@ def test_a_graph_is_not_judged_by_what_it_taught():
 
 def test_data_with_a_flaw_teach_nothing():
     more = (*CELLS, cell("squirrel", (0.1, 0.1, 0.99, 0.1)))
-    one, other = (first_settings(results(*cells), ["gcn+mmp"]) for cells in (CELLS, more))
-    assert one == other
+    sound, flawed = (first_settings(results(*cells), ["gcn+mmp"]) for cells in (CELLS, more))
+    assert sound == flawed
 
 
 def test_the_variants_of_a_model_are_options_of_it():
     with_labels = cell("minesweeper", (0.1, 0.2, 0.99, 0.3), labels="memory")
     plain = cell("minesweeper", (0.1, 0.2, 0.15, 0.3))
     learned = first_settings(results(*CELLS, plain, with_labels), ["gcn+mmp"]).every
-    (one,) = [one for one in learned if "labels" in one.options]
-    assert one.options == {"hidden_channels": 128, "labels": "memory"}
-    assert one.numbers["lr"] == 0.03
+    (setting,) = [setting for setting in learned if "labels" in setting.options]
+    assert setting.options == {"hidden_channels": 128, "labels": "memory"}
+    assert setting.numbers["lr"] == 0.03
 
 
 def test_a_setting_that_diverged_somewhere_counts_there_as_the_worst():
@@ -115,7 +115,7 @@ def test_the_command_writes_what_fit_begins_with(written, monkeypatch):
         NetworkFamily("gcn+mmp").first(tiny_problem()),
         listed().networks["gcn+mmp"].openers,
     )
-    assert all(one.options["direction"] == "undirected" for one in first)
+    assert all(setting.options["direction"] == "undirected" for setting in first)
     assert first[openers].numbers == {"lr": 0.02, "dropout": 0.2, "lam": 0.0}
     assert first[openers].options == {"hidden_channels": 64, "direction": "undirected"}
     monkeypatch.setattr(spaces, "taught", list)
