@@ -1,19 +1,22 @@
-"""How a column of strings becomes features: as words or as a category."""
+"""How a column of strings becomes features: as words, as pieces of strings or as a category."""
 
 from __future__ import annotations
 
+import os.path
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 from numpy.typing import NDArray
+from scipy import stats
 
 from memohop.data.arcs import distinct
-from memohop.data.tables.cells import Cells, Reading, RejectColumn, SaysNothing
+from memohop.data.tables.cells import NEARLY_ALL, Cells, Reading, RejectColumn, SaysNothing
 from memohop.data.tables.column import Absent, Column, FeatureMatrix
 from memohop.outputs import count
 
@@ -21,26 +24,69 @@ CATEGORIES = 10_000
 """The most values of a category that get a feature of their own."""
 WORDS = 10_000
 """The most words of a text column that get a feature of their own."""
+PIECES = 3_000
+"""The most pieces of strings that get a feature of their own."""
+_STRINGS_OF_A_PIECE = 5  # in the column, so that a small table has few
 _FEW_TEXTS = 50  # up to so many different texts are a category
-_ROWS = 1 << 16  # texts that are cut into words at a time
+_ROWS = 1 << 16  # texts that are cut at a time, and that are looked at to decide
+_SHORT = 64  # characters that strings have on average at most to be cut into pieces
+_BY_CHANCE = 0.01  # how probable a spread is at least that is taken for an even one
+
+_Parts: TypeAlias = Iterator[tuple[NDArray[np.int64], pa.Array]]
 
 
-class Words(Column, frozen=True, tag="words"):
+class Bag(Column, frozen=True):
+    """1 for each of the things in ``vocabulary`` that a string has, and 0 otherwise.
+
+    Attributes:
+        vocabulary: What has a feature, the most frequent first.
+        texts: In how many strings each of them was.
+    """
+
+    vocabulary: tuple[str, ...]
+    texts: tuple[int, ...]
+
+    @staticmethod
+    def cut(texts: pa.ChunkedArray) -> _Parts:
+        """Some strings at a time: for each thing in them the row of its string, and the thing."""
+        raise NotImplementedError
+
+    @classmethod
+    def count(cls, texts: pa.ChunkedArray) -> Counter[str]:
+        """In how many strings each thing is."""
+        frequency: Counter[str] = Counter()
+        for rows, parts in cls.cut(texts):
+            encoded = parts.dictionary_encode()
+            spelled = encoded.dictionary.to_pylist()
+            pairs = distinct(rows * len(spelled) + encoded.indices.to_numpy())
+            number = np.bincount(pairs % max(len(spelled), 1), minlength=len(spelled))
+            frequency.update(dict(zip(spelled, number.tolist(), strict=True)))
+        return frequency
+
+    def within(self, most: int) -> Self:
+        """The same with fewer features, at least one, if all rows together set more."""
+        kept = max(int(np.searchsorted(np.cumsum(self.texts), most, side="right")), 1)
+        return replace(self, vocabulary=self.vocabulary[:kept], texts=self.texts[:kept])
+
+    def fill(self, cells: Cells, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+        """What is not in the vocabulary leaves no trace."""
+        for rows, parts in self.cut(cells.text):
+            position = _position(parts, self.vocabulary)
+            known = position >= 0
+            pairs = distinct(rows[known] * len(self.vocabulary) + position[known])
+            matrix.put(*np.divmod(pairs, len(self.vocabulary)), 1)
+        return cells.text.is_null().to_numpy(), []
+
+
+class Words(Bag, frozen=True, tag="words"):
     """A bag of words: 1 for each word of ``vocabulary`` that the text has, and 0 otherwise.
 
     Words are runs of letters, digits and underscores, in lower case. Those in at least two texts
     are kept, the most frequent ones if there are too many.
-
-    Attributes:
-        vocabulary: The words.
-        texts: In how many texts each of them was.
     """
 
     asked_for: ClassVar[Reading] = "text"
     read_as: ClassVar[str | None] = "words"
-
-    vocabulary: tuple[str, ...]
-    texts: tuple[int, ...]
 
     @classmethod
     def fit(cls, cells: Cells) -> Self:
@@ -48,23 +94,23 @@ class Words(Column, frozen=True, tag="words"):
         text = cells.text
         if cells.reading is None and not (cells.stored == "text" and _are_texts(text)):
             raise RejectColumn("its strings are few, or single words")
-        frequency: Counter[str] = Counter()
-        for rows, words in _cut(text):
-            encoded = words.dictionary_encode()
-            spelled = encoded.dictionary.to_pylist()
-            pairs = distinct(rows * len(spelled) + encoded.indices.to_numpy())
-            texts = np.bincount(pairs % max(len(spelled), 1), minlength=len(spelled))
-            frequency.update(dict(zip(spelled, texts.tolist(), strict=True)))
+        if cells.reading is None and _are_arbitrary(_some(text.drop_null())):
+            raise RejectColumn("its strings are drawn at random, as UUIDs are")
+        frequency = cls.count(text)
         kept = _most_frequent(frequency, WORDS)
         if not kept:
             raise SaysNothing
         texts_of_words = tuple(frequency[word] for word in kept)
         return cls(cells.name, text.null_count > 0, True, kept, texts_of_words)
 
-    def within(self, most: int) -> Self:
-        """The same with fewer words, at least one, if all rows together set more features."""
-        kept = max(int(np.searchsorted(np.cumsum(self.texts), most, side="right")), 1)
-        return replace(self, vocabulary=self.vocabulary[:kept], texts=self.texts[:kept])
+    @staticmethod
+    def cut(texts: pa.ChunkedArray) -> _Parts:
+        """Words, in lower case."""
+        for start, piece in _slices(texts):
+            lists = pc.split_pattern_regex(piece, r"[^\pL\pM\pN_]+")
+            words, rows = lists.flatten(), pc.list_parent_indices(lists)
+            there = pc.greater(pc.binary_length(words), 0)
+            yield start + rows.filter(there).to_numpy().astype(np.int64), words.filter(there)
 
     def names(self) -> list[str]:
         """One feature for each word."""
@@ -74,14 +120,79 @@ class Words(Column, frozen=True, tag="words"):
         """How many words have a feature."""
         return f"one feature for each of {count(len(self.vocabulary), 'word')}"
 
-    def fill(self, cells: Cells, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
-        """Words outside the vocabulary leave no trace."""
-        for rows, words in _cut(cells.text):
-            position = _position(words, self.vocabulary)
-            known = position >= 0
-            pairs = distinct(rows[known] * len(self.vocabulary) + position[known])
-            matrix.put(*np.divmod(pairs, len(self.vocabulary)), 1)
-        return cells.text.is_null().to_numpy(), []
+
+class Pieces(Bag, frozen=True, tag="pieces"):
+    """1 for each piece of ``vocabulary`` that a string has: codes and names, mostly all different.
+
+    Pieces are the first one, two and three characters and the last ones, two in a row anywhere, the
+    number of characters, the string with all letters as ``a`` and all digits as ``0``, and the
+    string itself, in lower case. Those of at least two strings, but not of all, are kept: the most
+    frequent ones, up to ``PIECES`` and to a fifth of the number of strings. A code that comes later
+    still has its beginning.
+
+    Running numbers, and numbers and characters drawn at random, have no pieces that say anything.
+    """
+
+    asked_for: ClassVar[Reading] = "text"
+    read_as: ClassVar[str | None] = "pieces of strings"
+
+    @classmethod
+    def fit(cls, cells: Cells) -> Self:
+        """Short strings, more than half of which occur once, and that are not drawn at random."""
+        there = cells.text.drop_null()
+        once = pc.sum(pc.equal(pc.value_counts(there).field("counts"), 1)).as_py() or 0
+        if len(there) <= _FEW_TEXTS or 2 * once <= len(there):
+            raise RejectColumn("its strings are few, or repeated")
+        some = _some(there)
+        if pc.mean(pc.utf8_length(some)).as_py() > _SHORT or _are_arbitrary(some):
+            raise RejectColumn("its strings are long, or without structure")
+        frequency = {piece: times for piece, times in cls.count(some).items() if times < len(some)}
+        kept = _most_frequent(frequency, min(PIECES, len(there) // _STRINGS_OF_A_PIECE))
+        if not kept:
+            raise SaysNothing
+        texts = tuple(frequency[piece] * len(there) // len(some) for piece in kept)
+        return cls(cells.name, len(there) < len(cells.text), True, kept, texts)
+
+    @staticmethod
+    def cut(texts: pa.ChunkedArray) -> _Parts:
+        """Pieces, in lower case, each named for what it says."""
+        for start, whole in _slices(texts):
+            length = pc.utf8_length(whole)
+            alike = pc.replace_substring_regex(whole, r"[\pL\pM]+", "a")
+            alike = pc.replace_substring_regex(alike, r"\pN+", "0")
+            found = [
+                ("is", whole),
+                ("has the length", length.cast(pa.string())),
+                ("has the form", alike),
+            ]
+            for size in (1, 2, 3):
+                found.append(("begins with", _from(whole, 0, size)))
+                end = pc.utf8_slice_codeunits(whole, -size)
+                found.append(("ends with", pc.if_else(pc.greater_equal(length, size), end, None)))
+            most = min(pc.max(length).as_py() or 0, _SHORT)
+            found += [("has", _from(whole, at, 2)) for at in range(most - 1)]
+            rows = [np.flatnonzero(part.is_valid()) for _, part in found]
+            named = [
+                pc.binary_join_element_wise(what, part.drop_null(), " ") for what, part in found
+            ]
+            yield start + np.concatenate(rows), pa.concat_arrays(named)
+
+    def names(self) -> list[str]:
+        """One feature for each piece."""
+        return [f"{self.name} {piece}" for piece in self.vocabulary]
+
+    def describe(self) -> str:
+        """How many pieces have a feature."""
+        number = count(len(self.vocabulary), "piece")
+        return f"one feature for each of {number}: first, last and other characters, length"
+
+    def surprise(self, cells: Cells) -> str | None:
+        """A line in any case: a second column of ids, for example, had better be left out."""
+        return super().surprise(cells) or (
+            f"column {self.name!r} is read as pieces of strings, since most of its values are "
+            f"different, such as {cells.text.drop_null()[0].as_py()!r} (drop=[{self.name!r}], "
+            f"--drop {self.name} leaves it out)"
+        )
 
 
 class Category(Column, frozen=True, tag="category"):
@@ -142,20 +253,53 @@ def _are_texts(column: pa.ChunkedArray) -> bool:
     """
     if pc.count_distinct(column).as_py() <= _FEW_TEXTS:
         return False
-    if len(column) > _ROWS:
-        column = column.take(np.linspace(0, len(column) - 1, _ROWS, dtype=np.int64))
-    texts = column.drop_null()
-    return sum(len(words) for _, words in _cut(texts)) >= 2 * max(len(texts), 1)
+    texts = _some(column).drop_null()
+    return sum(len(words) for _, words in Words.cut(texts)) >= 2 * max(len(texts), 1)
 
 
-def _cut(texts: pa.ChunkedArray) -> Iterator[tuple[NDArray[np.int64], pa.Array]]:
-    """Some texts at a time: for each word the row of its text, and the words."""
+def _some(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Of a long column, strings from all over it."""
+    if len(column) <= _ROWS:
+        return column
+    return column.take(np.linspace(0, len(column) - 1, _ROWS, dtype=np.int64))
+
+
+def _slices(texts: pa.ChunkedArray) -> Iterator[tuple[int, pa.Array]]:
+    """Some strings at a time, in lower case, and the row of the first of them."""
     for start in range(0, len(texts), _ROWS):
         piece = texts.slice(start, _ROWS).cast(pa.string()).combine_chunks()
-        lists = pc.split_pattern_regex(pc.utf8_lower(piece), r"[^\pL\pM\pN_]+")
-        words, rows = lists.flatten(), pc.list_parent_indices(lists)
-        there = pc.greater(pc.binary_length(words), 0)
-        yield start + rows.filter(there).to_numpy().astype(np.int64), words.filter(there)
+        yield start, pc.utf8_lower(piece)
+
+
+def _from(texts: pa.Array, start: int, size: int) -> pa.Array:
+    """So many characters of each string, null where it has fewer."""
+    there = pc.greater_equal(pc.utf8_length(texts), start + size)
+    return pc.if_else(there, pc.utf8_slice_codeunits(texts, start, start + size), None)
+
+
+def _are_arbitrary(texts: pa.ChunkedArray) -> bool:
+    """Whether strings are running numbers, or numbers or characters drawn at random.
+
+    Numbers, also behind what all have in common, are spread evenly from the smallest to the largest
+    by the test of Kolmogorov and Smirnov. Strings of one length are drawn if nearly all positions
+    where they differ have each character of one alphabet equally often, by a chi-squared test.
+    """
+    values = texts.to_pylist()
+    common = len(os.path.commonprefix(values))  # noqa: RUF071 - they are no paths
+    tails = [value[common:] for value in values]
+    if all(re.fullmatch("[0-9]{1,18}", tail) for tail in tails):
+        numbers = np.array(tails, dtype=np.float64)
+        low, high = numbers.min(), numbers.max()
+        return bool(stats.kstest(numbers, "uniform", args=(low, high - low)).pvalue > _BY_CHANCE)
+    if max(map(len, values)) > min(_SHORT, min(map(len, values))):
+        return False
+    characters = np.array(values).view(np.uint32).reshape(len(values), -1)
+    differ = characters[:, (characters != characters[0]).any(axis=0)]
+    alphabet, spelled = np.unique(differ, return_inverse=True)
+    spelled = spelled.reshape(differ.shape)
+    times = [np.bincount(position, minlength=len(alphabet)) for position in spelled.T]
+    even = stats.chisquare(times, axis=1).pvalue > _BY_CHANCE / len(times)
+    return bool(even.mean() >= NEARLY_ALL)
 
 
 def _position(values: pa.ChunkedArray | pa.Array, known: tuple[str, ...]) -> NDArray[np.int32]:

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from memohop.data.read_options import check_there
 from memohop.data.tables._number_columns import Code, Flag, Number
-from memohop.data.tables._text_columns import Category, Words
+from memohop.data.tables._text_columns import Bag, Category, Pieces, Words
 from memohop.data.tables.cells import Cells, Reading, RejectColumn, SaysNothing
 from memohop.data.tables.column import Column, FeatureMatrix, Matrix
 from memohop.outputs import count, listed
 
-KINDS: tuple[type[Column], ...] = (Flag, Code, Number, Words, Category)
+KINDS: tuple[type[Column], ...] = (Flag, Code, Number, Words, Pieces, Category)
 """All kinds of columns, in the order in which they try a column; the first that takes it has it."""
 ENTRIES = 100_000_000
 """The most features that all rows and text columns together may have set: 0.8 GB."""
@@ -49,8 +49,8 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
 
     Each of :data:`KINDS` says what becomes of its columns. A column with missing values gets one
     more feature that says where. A column that carries no information (all values equal, or all
-    strings different) is left out. If no column is left, the one feature is 1 everywhere. Means,
-    values and words are those of all rows; labels are not used.
+    strings different without a pattern, as digests are) is left out. If no column is left, the one
+    feature is 1 everywhere. Means, values and words are those of all rows; labels are not used.
 
     In a later table every column must be there; additional ones are ignored.
 
@@ -117,16 +117,22 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
         notes = [f"{listed(names)}: {text}" for text, names in alike.items()]
         if self.left_out:
             names = listed(self.left_out)
-            notes.append(f"left out, since all values are equal or all are different: {names}")
+            notes.append(
+                f"left out, since all values are equal, or different without a pattern: {names}"
+            )
         if not self.columns:
             notes.append("no column tells nodes apart: the one feature is 1 everywhere")
         return notes
 
 
 def fit_columns(
-    columns: Iterable[tuple[str, pa.ChunkedArray]], readings: Mapping[str, Reading] | None = None
+    columns: Iterable[tuple[str, pa.ChunkedArray]],
+    readings: Mapping[str, Reading] | None = None,
+    kinds: Collection[type[Column]] | None = None,
 ) -> tuple[ColumnEncoder, list[str]]:
     """Fit columns, of which not more than one need be in RAM; some may be read as the user says.
+
+    They are of ``kinds``, by default of :data:`KINDS`.
 
     Lines tell of the first few columns that are read in an unexpected way, and name the others.
     """
@@ -134,7 +140,7 @@ def fit_columns(
     left_out, surprises = [], {}
     for name, column in columns:
         cells = Cells(name, column, (readings or {}).get(name))
-        fitted = _fit_column(cells)
+        fitted = _fit_column(cells, kinds or KINDS)
         if fitted is None:
             left_out.append(name)
             surprise = cells.looks_otherwise("left out")
@@ -143,9 +149,9 @@ def fit_columns(
             surprise = fitted.surprise(cells)
         if surprise and cells.reading in (None, "numeric"):  # the user did not say how to read it
             surprises[name] = surprise
-    texts = sum(isinstance(column, Words) for column in kept)
+    texts = sum(isinstance(column, Bag) for column in kept)
     kept = [
-        column.within(ENTRIES // texts) if isinstance(column, Words) else column for column in kept
+        column.within(ENTRIES // texts) if isinstance(column, Bag) else column for column in kept
     ]
     lines = [*surprises.values()][:_SURPRISES]
     if more := [*surprises][_SURPRISES:]:
@@ -153,9 +159,9 @@ def fit_columns(
     return ColumnEncoder(tuple(kept), tuple(left_out)), lines
 
 
-def _fit_column(cells: Cells) -> Column | None:
+def _fit_column(cells: Cells, kinds: Collection[type[Column]]) -> Column | None:
     """The column as the first kind that takes it, or None if it carries no information."""
-    for kind in KINDS:
+    for kind in kinds:
         if cells.reading in (None, kind.asked_for):
             try:
                 return kind.fit(cells)

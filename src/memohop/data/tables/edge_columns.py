@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from memohop.data.read_options import Roles
 from memohop.data.tables._number_columns import Code, Flag, Number, spelled_codes
-from memohop.data.tables._text_columns import Category
+from memohop.data.tables._text_columns import Category, Pieces
 from memohop.data.tables.cells import Cells
 from memohop.data.tables.column import Column, FeatureMatrix
-from memohop.data.tables.columns import ColumnEncoder, EdgeColumns, fit_columns
+from memohop.data.tables.columns import KINDS, ColumnEncoder, EdgeColumns, fit_columns
 from memohop.data.tables.links import EdgeRows, Links, unused
 from memohop.data.tables.sources import UnreadTable
 from memohop.errors import UsageError
@@ -78,7 +78,8 @@ class EdgeStatistics(NamedTuple):
             made = {name: made[name] for name in encoder.edges.made if name in made}
             return cls(encoder.edges, made, notes)
         named = zip(rows.columns.column_names, rows.columns.columns, strict=True)
-        columns, surprises = fit_columns(named, roles.edge_readings)
+        kinds = [kind for kind in KINDS if kind is not Pieces]  # which have no statistics
+        columns, surprises = fit_columns(named, roles.edge_readings, kinds)
         fitted = EdgeColumns((), ("at",) if links.listed_both_ways else ("from", "to"))
         for column in columns.columns:
             more = replace(fitted, columns=(*fitted.columns, _with_frequent_values(column)))
