@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("index", type=Path, help="the unpacked index of a release")
     parser.add_argument("-o", "--output", type=Path, required=True)
     arguments = parser.parse_args()
-    packages = {one["Package"]: one for one in read_index(arguments.index)}
+    packages = {package["Package"]: package for package in read_index(arguments.index)}
     graphs = {
         "interface": by_interface,
         "size": by_size,
@@ -78,16 +78,16 @@ def read_index(path: Path) -> Iterator[Package]:
 
 def by_interface(packages: Packages) -> tuple[pa.Table, pa.Table]:
     """How one uses a program, without a column that names many things."""
-    programs = {name for name, one in packages.items() if "role::program" in tags(one)}
+    programs = {name for name, package in packages.items() if "role::program" in tags(package)}
     needed = Counter(other for name in programs for other in needs(packages, name))
     names = [name for name in packages if name in programs or needed[name] >= _SHARED]
-    found = [packages[name] for name in names]
+    chosen = [packages[name] for name in names]
     nodes = {
         "id": names,
         "interface": [interface(packages[name]) if name in programs else None for name in names],
-        "installed_size": [number(one, "Installed-Size") for one in found],
-        "architecture": [one["Architecture"] for one in found],
-        "priority": [one["Priority"] for one in found],
+        "installed_size": [number(package, "Installed-Size") for package in chosen],
+        "architecture": [package["Architecture"] for package in chosen],
+        "priority": [package["Priority"] for package in chosen],
     }
     return pa.table(nodes), edges_among(packages, names)
 
@@ -96,51 +96,54 @@ def by_size(packages: Packages) -> tuple[pa.Table, pa.Table]:
     """The size of a package, from a text and columns with many values."""
     names = [
         name
-        for name, one in packages.items()
-        if one["Section"] in _SIZED and number(one, "Installed-Size")
+        for name, package in packages.items()
+        if package["Section"] in _SIZED and number(package, "Installed-Size")
     ]
-    found = [packages[name] for name in names]
+    chosen = [packages[name] for name in names]
     nodes = {
         "id": names,
-        "log_size": [round(math.log10(int(one["Installed-Size"])), 4) for one in found],
-        "section": [one["Section"] for one in found],
-        "architecture": [one["Architecture"] for one in found],
-        "maintainer": [maintainer(one) for one in found],
-        "description": [one["Description"] for one in found],
-        "host": [one.get("Homepage", "//").split("/")[2] for one in found],
-        "tags": [len(tags(one)) for one in found],
+        "log_size": [round(math.log10(int(package["Installed-Size"])), 4) for package in chosen],
+        "section": [package["Section"] for package in chosen],
+        "architecture": [package["Architecture"] for package in chosen],
+        "maintainer": [maintainer(package) for package in chosen],
+        "description": [package["Description"] for package in chosen],
+        "host": [package.get("Homepage", "//").split("/")[2] for package in chosen],
+        "tags": [len(tags(package)) for package in chosen],
     }
     return pa.table(nodes), edges_among(packages, names, "Depends", "Recommends", "Suggests")
 
 
 def by_section(packages: Packages) -> tuple[pa.Table, pa.Table]:
     """The section of a package, one of dozens; rare ones are left empty."""
-    count = Counter(one["Section"] for one in packages.values())
-    found = packages.values()
+    count = Counter(package["Section"] for package in packages.values())
+    every = packages.values()
     nodes = {
         "id": [*packages],
-        "section": [one["Section"] if count[one["Section"]] >= _COMMON else None for one in found],
-        "installed_size": [number(one, "Installed-Size") for one in found],
-        "size": [number(one, "Size") for one in found],
-        "priority": [one["Priority"] for one in found],
-        "architecture": [one["Architecture"] for one in found],
-        "multi_arch": [one.get("Multi-Arch") for one in found],
-        "maintainer": [maintainer(one) for one in found],
-        "description_length": [len(one["Description"]) for one in found],
+        "section": [
+            package["Section"] if count[package["Section"]] >= _COMMON else None
+            for package in every
+        ],
+        "installed_size": [number(package, "Installed-Size") for package in every],
+        "size": [number(package, "Size") for package in every],
+        "priority": [package["Priority"] for package in every],
+        "architecture": [package["Architecture"] for package in every],
+        "multi_arch": [package.get("Multi-Arch") for package in every],
+        "maintainer": [maintainer(package) for package in every],
+        "description_length": [len(package["Description"]) for package in every],
     }
     return pa.table(nodes), edges_among(packages, packages, "Depends", "Pre-Depends")
 
 
 def by_description(packages: Packages) -> tuple[pa.Table, pa.Table]:
     """The section of a package, one of eighteen, from texts above all."""
-    names = [name for name, one in packages.items() if one["Section"] in _FOR_USERS]
-    found = [packages[name] for name in names]
+    names = [name for name, package in packages.items() if package["Section"] in _FOR_USERS]
+    chosen = [packages[name] for name in names]
     nodes = {
         "id": names,
-        "section": [one["Section"] for one in found],
-        "description": [one["Description"] for one in found],
-        "maintainer": [maintainer(one) for one in found],
-        "size": [number(one, "Installed-Size") for one in found],
+        "section": [package["Section"] for package in chosen],
+        "description": [package["Description"] for package in chosen],
+        "maintainer": [maintainer(package) for package in chosen],
+        "size": [number(package, "Installed-Size") for package in chosen],
     }
     return pa.table(nodes), edges_among(packages, names, "Depends", "Recommends", "Suggests")
 
@@ -161,8 +164,8 @@ def edges_among(packages: Packages, names: Iterable[str], *fields: str) -> pa.Ta
 def needs(packages: Packages, name: str, *fields: str) -> list[str]:
     """The packages, alternatives among them, that some fields of a package name."""
     listed = ",".join(packages[name].get(field, "") for field in fields or ("Depends",))
-    found = [re.split("[ (:]", one.strip())[0] for one in re.split("[,|]", listed)]
-    return [other for other in dict.fromkeys(found) if other in packages and other != name]
+    needed = [re.split("[ (:]", entry.strip())[0] for entry in re.split("[,|]", listed)]
+    return [other for other in dict.fromkeys(needed) if other in packages and other != name]
 
 
 def tags(package: Package) -> list[str]:
@@ -172,8 +175,8 @@ def tags(package: Package) -> list[str]:
 
 def interface(package: Package) -> str | None:
     """How one uses a program; None if its debtags do not say."""
-    found = tags(package)
-    kinds = [kind for tag, kind in _INTERFACES.items() if f"interface::{tag}" in found]
+    debtags = tags(package)
+    kinds = [kind for tag, kind in _INTERFACES.items() if f"interface::{tag}" in debtags]
     return kinds[0] if kinds else None
 
 

@@ -71,8 +71,8 @@ def problem_of(
 def searched(problem: Problem, seed: int) -> tuple[Any, Any, Any]:
     """The kinds of model, the search, and what it would keep."""
     kinds = families(_KINDS, rules=DEFAULT_RULES, seed=seed, device="cpu", memory=None)
-    found = search(problem, kinds, time=None, trials=1, seed=seed)
-    return {kind.id: kind for kind in kinds}, found, choose(problem, found)
+    runs = search(problem, kinds, time=None, trials=1, seed=seed)
+    return {kind.id: kind for kind in kinds}, runs, choose(problem, runs)
 
 
 def claims(fits: int, first: int = 0) -> None:
@@ -85,8 +85,10 @@ def claims(fits: int, first: int = 0) -> None:
             y = np.random.default_rng([seed, 1]).integers(2, size=_RANDOM)
             y = y[groups] if grouped else y
             problem = problem_of("accuracy", y, seed, (x, arcs, groups))
-            kinds, found, _ = searched(problem, seed)
-            (graph,) = [one for one in answers(problem, kinds, found) if one.question == "graph"]
+            kinds, runs, _ = searched(problem, seed)
+            (graph,) = [
+                answer for answer in answers(problem, kinds, runs) if answer.question == "graph"
+            ]
             above, below = above + graph.gain.above_zero, below + graph.gain.below_zero
         name = "one for each group" if grouped else "one for each node"
         print(f"| {name} | {fits} | {above / fits:.1%} | {below / fits:.1%} |", flush=True)
@@ -116,14 +118,14 @@ def halves(fits: int, first: int = 0) -> None:
             held = np.zeros(2)
             for seed in range(first, first + fits):
                 problem, hidden = with_hidden(metric, seed, grouped=grouped)
-                kinds, found, chosen = searched(problem, seed)
-                kept = chosen.of_test(found.splits)
+                kinds, runs, chosen = searched(problem, seed)
+                kept = chosen.of_test(runs.splits)
                 best = {
                     way: on_test_nodes(
                         next(
-                            one
-                            for one in found.complete()
-                            if kinds[one.setting.family].sees_graph is way
+                            candidate
+                            for candidate in runs.complete()
+                            if kinds[candidate.setting.family].sees_graph is way
                         )
                     )
                     for way in (True, False)
@@ -136,13 +138,18 @@ def halves(fits: int, first: int = 0) -> None:
                 for half in range(_HALVES):
                     inside = np.isin(unit, order[half :: len(order) // size])
                     held += _holds(problem, rows, inside, kept, best[True], best[False])
-            shares = [f"{one / fits / _HALVES:.1%}" for one in held]
+            shares = [f"{count / fits / _HALVES:.1%}" for count in held]
             name = "yes" if grouped else "no"
             print(f"| {metric} | {name} | {fits * _HALVES} | {' | '.join(shares)} |", flush=True)
 
 
 def _holds(
-    problem: Problem, rows: NDArray[Any], inside: NDArray[np.bool_], kept: Any, one: Any, other: Any
+    problem: Problem,
+    rows: NDArray[Any],
+    inside: NDArray[np.bool_],
+    kept: Any,
+    with_graph: Any,
+    without: Any,
 ) -> list[bool]:
     """Whether the interval of the score, and that of the gain, hold the value on other nodes."""
     mask = np.zeros(problem.nodes, dtype=bool)
@@ -157,7 +164,8 @@ def _holds(
     return [
         holds(score_interval(problem, mask, kept[inside]), value(kept)),
         holds(
-            paired_interval(problem, mask, one[inside], other[inside]), value(one) - value(other)
+            paired_interval(problem, mask, with_graph[inside], without[inside]),
+            value(with_graph) - value(without),
         ),
     ]
 
@@ -170,15 +178,15 @@ def numbers(fits: int, first: int = 0) -> None:
             inside, endless = [], 0
             for seed in range(first, first + fits):
                 problem, hidden = with_hidden("mae", seed, grouped=grouped, learned=learned)
-                _, found, chosen = searched(problem, seed)
-                said, y = chosen.of_validation(problem, found.splits)
+                _, runs, chosen = searched(problem, seed)
+                said, y = chosen.of_validation(problem, runs.splits)
                 groups = None
                 if grouped:
                     val = problem.masks.val
-                    groups = np.concatenate([problem.groups[val[:, s]] for s in found.splits])
+                    groups = np.concatenate([problem.groups[val[:, s]] for s in runs.splits])
                 far = reach(np.abs(said[:, 0] - y), groups)
                 endless += not np.isfinite(far)
-                off = np.abs(chosen.of_test(found.splits)[:, 0] - problem.y[hidden])
+                off = np.abs(chosen.of_test(runs.splits)[:, 0] - problem.y[hidden])
                 inside.append(float((off <= far).mean()))
             text = "all are infinite" if endless == fits else f"{np.mean(inside):.1%}"
             text += f" ({endless} infinite)" if 0 < endless < fits else ""

@@ -78,12 +78,12 @@ def main() -> None:
         sys.exit(f"memohop fit ended with {process.returncode}")
     kept, *kinds = json.loads(said)
     print(f"{'model':20} {'val':>6} {'test':>6} {'tried':>5} {'seconds':>7}")
-    for one in [kept, *kinds]:
-        print(_line(one))
+    for row in [kept, *kinds]:
+        print(_line(row))
     print(f"most frequent class  {100 * majority:6.2f}")
     print(f"linear, columns      {100 * columns_alone:6.2f}")
     print(
-        f"{sum(one['tried'] for one in kinds)} settings in {wall:.0f} s wall, of "
+        f"{sum(kind['tried'] for kind in kinds)} settings in {wall:.0f} s wall, of "
         f"{arguments.seconds:.0f} allowed; {used.ru_utime + used.ru_stime:.0f} s of CPU time; "
         f"{used.ru_maxrss / 2**20:.2f} GiB at the peak"
     )
@@ -102,9 +102,9 @@ def _words(y: NDArray[np.int64], words: int, random: np.random.Generator) -> spa
     typical = random.integers(of_class, size=chosen.shape) + of_class * y[:, None]
     chosen = np.where(random.random(chosen.shape) < _OF_CLASS, typical, chosen)
     rows = np.repeat(np.arange(nodes), _WORDS_EACH)
-    found = sparse.csr_array((np.ones(rows.size), (rows, chosen.ravel())), shape=(nodes, words))
-    found.data[:] = 1
-    return found
+    matrix = sparse.csr_array((np.ones(rows.size), (rows, chosen.ravel())), shape=(nodes, words))
+    matrix.data[:] = 1
+    return matrix
 
 
 def _edges(
@@ -144,10 +144,10 @@ def _linear(x: Any, y: NDArray[np.int64], labelled: NDArray[np.bool_]) -> float:
     return float(model.score(x[test], y[test]))
 
 
-def _line(one: dict[str, Any]) -> str:
-    test = "" if one["test"] is None else f"{one['test']:.2f}"
-    rest = f"{one['tried']:5} {one['seconds']:7.1f}" if "tried" in one else ""
-    return f"{one['model']:20} {one['val']:6.2f} {test:>6} {rest}"
+def _line(row: dict[str, Any]) -> str:
+    test = "" if row["test"] is None else f"{row['test']:.2f}"
+    rest = f"{row['tried']:5} {row['seconds']:7.1f}" if "tried" in row else ""
+    return f"{row['model']:20} {row['val']:6.2f} {test:>6} {rest}"
 
 
 if __name__ == "__main__":

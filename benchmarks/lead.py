@@ -49,18 +49,20 @@ class Lead:
         return f"{self.percent:+.2f} ({low:+.1f} to {high:+.1f}) p={self.p_value:.3f}"
 
 
-def lead(score: Score, truth: np.ndarray, one: np.ndarray, other: np.ndarray) -> Lead:
-    """The lead of ``one`` over ``other``; classes that a resample lacks make it drawn anew."""
+def lead(score: Score, truth: np.ndarray, outputs: np.ndarray, others: np.ndarray) -> Lead:
+    """The lead of ``outputs`` over ``others``; classes that a resample lacks make it drawn anew."""
     draw = np.random.default_rng(0)
-    found: list[float] = []
+    resampled: list[float] = []
     is_class = truth.dtype.kind == "i"
-    while len(found) < _RESAMPLES:
+    while len(resampled) < _RESAMPLES:
         rows = draw.integers(len(truth), size=len(truth))
         if is_class and len(np.unique(truth[rows])) < 2:
             continue
-        found.append(100 * (score(one[rows], truth[rows]) - score(other[rows], truth[rows])))
-    percent = 100 * (score(one, truth) - score(other, truth))
-    return Lead(percent, np.array(found))
+        resampled.append(
+            100 * (score(outputs[rows], truth[rows]) - score(others[rows], truth[rows]))
+        )
+    percent = 100 * (score(outputs, truth) - score(others, truth))
+    return Lead(percent, np.array(resampled))
 
 
 def is_judged(truth: np.ndarray) -> bool:
@@ -73,9 +75,9 @@ def average(leads: dict[str, list[Lead]], rival: str) -> list[str]:
     """Lines for the two means over graphs, from the leads over a rival in each draw."""
     if not leads:
         return []
-    percent = np.array([np.mean([one.percent for one in draws]) for draws in leads.values()])
+    percent = np.array([np.mean([draw.percent for draw in draws]) for draws in leads.values()])
     error = np.array(
-        [np.sqrt(sum(one.error**2 for one in draws)) / len(draws) for draws in leads.values()]
+        [np.sqrt(sum(draw.error**2 for draw in draws)) / len(draws) for draws in leads.values()]
     )
     precision = 1 / error**2
     ways = {

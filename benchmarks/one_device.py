@@ -182,9 +182,9 @@ def make_task(nodes: int, edges: int, device: torch.device) -> Task:
 
 def make_graph(nodes: int, edges: int, device: torch.device) -> Graph:
     """Edges between random nodes, without loops or doubles."""
-    one, other = (torch.randint(nodes, (edges,), device=device) for _ in range(2))
-    keys = torch.cat([one * nodes + other, other * nodes + one])
-    del one, other
+    source, target = (torch.randint(nodes, (edges,), device=device) for _ in range(2))
+    keys = torch.cat([source * nodes + target, target * nodes + source])
+    del source, target
     keys = torch.unique(keys)
     keys = keys[keys // nodes != keys % nodes]
     starts = torch.arange(nodes + 1, device=device) * nodes

@@ -212,8 +212,8 @@ def work(number: int, run: Run, folder: str, ready: Barrier) -> None:
     volume = sum(group.gather((group.sent - sent) / run.epochs))
     if rank == 0:
         loss = float(population.results([0])[0].loss_curve[-1])
-        found = Timing(seconds, sum(each) / size / seconds, volume / 1e9, loss, set_up)
-        Path(folder, f"{number}.json").write_text(json.dumps(found))
+        timing = Timing(seconds, sum(each) / size / seconds, volume / 1e9, loss, set_up)
+        Path(folder, f"{number}.json").write_text(json.dumps(timing))
     group.leave()
 
 
@@ -245,8 +245,10 @@ def speed(arguments: argparse.Namespace) -> None:
         f"{shape.nodes:,} nodes, {shape.arcs:,} arcs, {shape.far:.0%} of them far; "
         f"{arguments.threads} thread(s) for each process, {CORES} cores, torch {torch.__version__}"
     )
-    found = {processes: _measure(arguments, shape, processes) for processes in arguments.processes}
-    measured = {processes: timing for processes, timing in sorted(found.items()) if timing}
+    timings = {
+        processes: _measure(arguments, shape, processes) for processes in arguments.processes
+    }
+    measured = {processes: timing for processes, timing in sorted(timings.items()) if timing}
     if not measured:
         return
     fewest = min(measured)
@@ -268,7 +270,7 @@ def speed(arguments: argparse.Namespace) -> None:
             _measure(arguments, shape, processes, apart=True) if processes > 1 else timing
             for processes, timing in measured.items()
         ]
-        column = ("apart", *(f"{found.seconds:.3f}" if found else "-" for found in controls))
+        column = ("apart", *(f"{timing.seconds:.3f}" if timing else "-" for timing in controls))
         lines = [(*line, cell) for line, cell in zip(lines, column, strict=True)]
     for line in lines:
         print(" ".join(f"{cell:>13}" for cell in line))
@@ -277,11 +279,11 @@ def speed(arguments: argparse.Namespace) -> None:
 def growth(arguments: argparse.Namespace) -> None:
     """The same processes for several numbers of arcs."""
     processes = min(arguments.processes)
-    found = {
+    timings = {
         arcs: _measure(arguments, _shape(arguments, arcs), processes)
         for arcs in sorted(arguments.arcs)
     }
-    measured = {arcs: timing for arcs, timing in found.items() if timing}
+    measured = {arcs: timing for arcs, timing in timings.items() if timing}
     print(
         f"{processes} process(es), {arguments.threads} thread(s) each, torch {torch.__version__}\n"
         f"{'arcs':>12} {'s/epoch':>9} {'ns/arc':>8} {'communication':>14}"
@@ -311,14 +313,14 @@ def _measure(
     """A run of as many epochs as were asked for, and more of a graph on which they are short."""
     epochs = max(arguments.epochs, min(20, LONG // shape.arcs))
     run = Run(shape, processes, epochs, arguments.threads, apart)
-    found = measure(run, arguments.limit)
-    if found:
+    timing = measure(run, arguments.limit)
+    if timing:
         print(
             f"# {shape.arcs:,} arcs, {processes} process(es){', apart' if apart else ''}: "
-            f"{found.seconds:.3f} s/epoch over {epochs} epochs, after {found.set_up:.0f} s",
+            f"{timing.seconds:.3f} s/epoch over {epochs} epochs, after {timing.set_up:.0f} s",
             flush=True,
         )
-    return found
+    return timing
 
 
 def _shape(arguments: argparse.Namespace, arcs: int) -> Shape:

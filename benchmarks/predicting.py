@@ -53,9 +53,9 @@ def _predict(folder: Path) -> None:
     x, arcs = np.load(folder / "x.npy"), np.load(folder / "arcs.npy")
     print(f"with features and arcs: {_peak():.2f} GB")
     start = time.perf_counter()
-    found = classifier.predict_proba(x, arcs)
+    probabilities = classifier.predict_proba(x, arcs)
     seconds = time.perf_counter() - start
-    assert found.shape == (len(x), len(classifier.classes_))
+    assert probabilities.shape == (len(x), len(classifier.classes_))
     print(f"at most:                {_peak():.2f} GB")
     print(f"predicted in {seconds:.1f} s with {torch.get_num_threads()} thread(s)")
 

@@ -145,10 +145,10 @@ def prepare(folder: Path, output: Path, *, ordered: bool) -> None:
     """The whole preparation."""
     import memohop
 
-    found = memohop.prepare(
+    graph = memohop.prepare(
         folder / "nodes", folder / "edges", output, label="label", directed=False
     )
-    print(found, flush=True)
+    print(graph, flush=True)
 
 
 WAYS = {"duckdb": by_duckdb, "polars": by_polars, "prepare": prepare}

@@ -44,14 +44,14 @@ def main() -> None:
     with profile(activities=activities) as profiler:
         for _ in range(_STEPS):
             population.step()
-    found = [
+    timed = [
         (event.self_device_time_total if on_gpu else event.self_cpu_time_total, event)
         for event in profiler.key_averages()
     ]
-    total = sum(time for time, _ in found)
-    count = sum(event.count for _, event in found) / _STEPS
+    total = sum(time for time, _ in timed)
+    count = sum(event.count for _, event in timed) / _STEPS
     print(f"{count:.0f} operations and {total / _STEPS / 1000:.2f} ms per step")
-    for time, event in sorted(found, key=lambda pair: -pair[0])[:_LINES]:
+    for time, event in sorted(timed, key=lambda pair: -pair[0])[:_LINES]:
         print(f"{time / total:6.1%} {event.count / _STEPS:7.1f} times  {event.key[:70]}")
 
 

@@ -40,16 +40,16 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, help="JSON file for the scores")
     arguments = parser.parse_args()
     first, _, last = arguments.splits.partition("-")
-    found = []
+    scores = []
     for name in arguments.datasets:
         data = memohop.load(name, root=arguments.data)
         for split in range(int(first), int(last or first) + 1):
             for models in ("all", "mmp"):
                 if arguments.only in (None, models):
-                    found.append(run(name, data, split, models, arguments))
-                    print(json.dumps(found[-1]), flush=True)
+                    scores.append(run(name, data, split, models, arguments))
+                    print(json.dumps(scores[-1]), flush=True)
     if arguments.output:
-        arguments.output.write_text(json.dumps(found, indent=1))
+        arguments.output.write_text(json.dumps(scores, indent=1))
 
 
 def run(
@@ -85,7 +85,7 @@ def run(
         "test": round(100 * metric.weighted(truth, said, np.ones(len(truth))), 2),
         "kept": [[part.family, round(part.weight, 2)] for part in record.kept],
         "tried": record.candidates,
-        "kinds": {one.family: [one.tried, round(one.seconds)] for one in record.families},
+        "kinds": {kind.family: [kind.tried, round(kind.seconds)] for kind in record.families},
         "seconds": round(time.monotonic() - begin),
     }
 

@@ -25,7 +25,7 @@ def with_neighbours(case: Case, seen: np.ndarray, *, rows: bool) -> sparse.csr_a
     """Columns, their means over one and two hops, degree, and labels of the neighbours."""
     degree = case.adjacency.sum(axis=1)
     mean = sparse.diags_array(1 / np.maximum(degree, 1)) @ case.adjacency
-    one = mean @ case.x
+    one_hop = mean @ case.x
     targets = np.zeros((len(case.y), max(len(case.classes), 1) + 1))
     targets[seen, -1] = 1
     if case.classes:
@@ -34,8 +34,8 @@ def with_neighbours(case: Case, seen: np.ndarray, *, rows: bool) -> sparse.csr_a
         targets[seen, 0] = case.y[seen]
     near = case.adjacency @ targets
     far = case.adjacency @ near - degree[:, None] * targets
-    shares = [found[:, :-1] / np.maximum(found[:, -1:], 1) for found in (near, far)]
-    parts = [case.x, one, mean @ one, degree[:, None], *shares]
+    shares = [sums[:, :-1] / np.maximum(sums[:, -1:], 1) for sums in (near, far)]
+    parts = [case.x, one_hop, mean @ one_hop, degree[:, None], *shares]
     return sparse.csr_array(sparse.hstack(parts + [case.adjacency] * rows, format="csr"))
 
 
@@ -111,7 +111,7 @@ def fit_sage(case: Case, setting: dict[str, Any], seen: np.ndarray) -> np.ndarra
     optimiser = torch.optim.Adam(
         model.parameters(), lr=setting["lr"], weight_decay=setting["weight_decay"]
     )
-    best, found, waited = -np.inf, np.zeros(0), 0
+    best, kept, waited = -np.inf, np.zeros(0), 0
     for _ in range(300):
         model.train()
         out = model(x, edge_index)[train]
@@ -128,11 +128,11 @@ def fit_sage(case: Case, setting: dict[str, Any], seen: np.ndarray) -> np.ndarra
         outputs = out.softmax(-1).numpy() if case.classes else out[:, 0].numpy()
         score = case.score(outputs[stop], case.y[stop])
         waited += 1
-        if score > best or not len(found):  # NaN if a class has too few nodes
-            best, found, waited = score, outputs, 0
+        if score > best or not len(kept):  # NaN if a class has too few nodes
+            best, kept, waited = score, outputs, 0
         if waited > 50:
             break
-    return found
+    return kept
 
 
 RIVALS = (

@@ -63,7 +63,7 @@ def main() -> None:
         show("prepare", [run("prepare", *large, *made)])
         train = [graph, "--model", "gcn+mmp", "--splits", "0", "--epochs", f"{arguments.epochs}"]
         trained = [run("train", *train, "--json", *more) for more in ([], workers)]
-        scores = [json.loads(one.said)[0]["mean"] for one in trained]
+        scores = [json.loads(training.said)[0]["mean"] for training in trained]
         show("train", trained, " and ".join(f"{score:.3f} %" for score in scores))
         outputs = [folder / f"{count}.parquet" for count in (1, arguments.workers)]
         predicted = [
@@ -115,13 +115,13 @@ def run(*words: object) -> Measured:
 
 
 def _workers(pid: int) -> list[int]:
-    found = []
+    workers = []
     with suppress(psutil.Error):
         for child in psutil.Process(pid).children(recursive=True):
             with suppress(psutil.Error):
                 if child.name().startswith("ray::RayWorker"):
-                    found.append(child.pid)
-    return found
+                    workers.append(child.pid)
+    return workers
 
 
 def _peak(pid: int) -> float:
@@ -135,7 +135,7 @@ def _peak(pid: int) -> float:
 
 def show(name: str, measured: list[Measured], more: str = "") -> None:
     """A line of the table."""
-    each = [f"{one.seconds:6.0f} s {one.gigabytes:6.2f} GB" for one in measured]
+    each = [f"{spent.seconds:6.0f} s {spent.gigabytes:6.2f} GB" for spent in measured]
     share = f"{measured[-1].gigabytes / measured[0].gigabytes:.0%}" if len(measured) > 1 else ""
     print(f"{name:8} {' | '.join(each)}  {share}  {more}", flush=True)
 

@@ -82,23 +82,23 @@ def read(folder: Path) -> Case:
     nodes = pyarrow.csv.read_csv(folder / "nodes.csv.gz")
     edges = pyarrow.csv.read_csv(folder / "edges.csv.gz")
     hidden = pyarrow.csv.read_csv(folder / "truth.csv")
-    ids = [str(one) for one in nodes["id"].to_pylist()]
+    ids = [str(name) for name in nodes["id"].to_pylist()]
     index = {name: row for row, name in enumerate(ids)}
     label = nodes.column_names[1]
     values = nodes[label].to_pylist()
     is_number = pa.types.is_floating(nodes[label].type)
-    known = np.array([row for row, one in enumerate(values) if one not in (None, "")])
-    rows = np.array([index[str(one)] for one in hidden["id"].to_pylist()])
-    found = hidden["truth"].to_pylist()
+    known = np.array([row for row, value in enumerate(values) if value not in (None, "")])
+    rows = np.array([index[str(name)] for name in hidden["id"].to_pylist()])
+    answers = hidden["truth"].to_pylist()
     classes = [] if is_number else sorted({str(values[row]) for row in known})
     number = {name: code for code, name in enumerate(classes)}
     y = np.full(len(ids), np.nan) if is_number else np.full(len(ids), -1)
     y[known] = [values[row] if is_number else number[str(values[row])] for row in known]
     # a class of which no label is known is nobody's answer
-    truth = np.array([one if is_number else number.get(str(one), -1) for one in found])
+    truth = np.array([answer if is_number else number.get(str(answer), -1) for answer in answers])
     ends = np.array(
         [
-            [index.get(str(one), -1) for one in edges[name].to_pylist()]
+            [index.get(str(end), -1) for end in edges[name].to_pylist()]
             for name in edges.column_names[:2]
         ]
     )
@@ -108,7 +108,7 @@ def read(folder: Path) -> Case:
     adjacency = sparse.csr_array((np.ones(arcs.shape[1]), tuple(arcs)), shape=size)
     adjacency.data[:] = 1
     blocks = [_features(nodes[name]) for name in nodes.column_names[2:]]
-    x = sparse.csr_array(sparse.hstack([one for one in blocks if one is not None]))
+    x = sparse.csr_array(sparse.hstack([block for block in blocks if block is not None]))
     return Case(folder.name, label, x, adjacency, y, known, rows, truth, classes, ids)
 
 
@@ -131,27 +131,29 @@ def hide_others(folder: Path, number: int, into: Path) -> Path:
     for row in sorted(hidden):
         truth.append([nodes[row][0], nodes[row][1]])
         nodes[row][1] = ""
-    found = into / f"{folder.name}~{number}"
-    found.mkdir()
-    shutil.copy(folder / "edges.csv.gz", found)
-    with gzip.open(found / "nodes.csv.gz", "wt", encoding="utf-8", newline="") as file:
+    drawn = into / f"{folder.name}~{number}"
+    drawn.mkdir()
+    shutil.copy(folder / "edges.csv.gz", drawn)
+    with gzip.open(drawn / "nodes.csv.gz", "wt", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([header, *nodes])
-    with (found / "truth.csv").open("w", encoding="utf-8", newline="") as file:
+    with (drawn / "truth.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(truth)
-    return found
+    return drawn
 
 
 def _features(column: pa.ChunkedArray) -> sparse.csr_array | None:
     """Numbers as they are, 0 where missing; strings as categories, or as words if they are many."""
     values = column.to_pylist()
     try:
-        numbers = [np.nan if one is None else float(str(one).replace(",", "")) for one in values]
-        found = np.nan_to_num(np.array(numbers))[:, None]
-        return sparse.csr_array(found / (found.std() or 1))
+        numbers = [
+            np.nan if value is None else float(str(value).replace(",", "")) for value in values
+        ]
+        filled = np.nan_to_num(np.array(numbers))[:, None]
+        return sparse.csr_array(filled / (filled.std() or 1))
     except ValueError:
-        names, codes = np.unique([str(one) for one in values], return_inverse=True)
+        names, codes = np.unique([str(value) for value in values], return_inverse=True)
         if len(names) > _CODES:
-            return _words(["" if one is None else str(one) for one in values])
+            return _words(["" if value is None else str(value) for value in values])
         return sparse.csr_array((np.ones(len(codes)), (np.arange(len(codes)), codes)))
 
 

@@ -46,7 +46,7 @@ def main() -> None:
             taken[row.dataset, row.model, repr(row.setting)] += row.epochs
     warnings.simplefilter("ignore")
     keep_freed_ram()  # as `python -m study run` does
-    found = []
+    times = []
     for cell in experiment.cells([arguments.protocol]):
         if cell.dataset not in datasets:
             continue
@@ -61,7 +61,7 @@ def main() -> None:
             steps = sum(taken[cell.dataset, cell.model, setting] for setting in settings)
             seconds += set_up + each * steps
             epochs += steps
-        found.append({"dataset": cell.dataset, "model": cell.model, "seconds": seconds})
+        times.append({"dataset": cell.dataset, "model": cell.model, "seconds": seconds})
         each = 1000 * seconds / epochs
         print(
             f"{cell.dataset:15} {cell.model:9} {each:9.2f} ms x {epochs:7} epochs "
@@ -69,8 +69,8 @@ def main() -> None:
             flush=True,
         )
         if arguments.json:
-            arguments.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
-    print(f"{sum(cell['seconds'] for cell in found) / 3600:.1f} hours")
+            arguments.json.write_text(json.dumps(times, indent=1), encoding="utf-8")
+    print(f"{sum(cell['seconds'] for cell in times) / 3600:.1f} hours")
 
 
 def _seconds(networks: Sequence[Job], epochs: int, arguments: argparse.Namespace) -> float:

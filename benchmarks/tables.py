@@ -56,7 +56,7 @@ def run_fit(case: Case, folder: Path, seconds: float) -> tuple[np.ndarray, list[
         _memohop(["predict", model, "-o", said])
         table = pyarrow.csv.read_csv(said)
     better = [row["model"] for row in report if row.get("high") is not None and row["high"] < 0]
-    order = {str(one): row for row, one in enumerate(table["id"].to_pylist())}
+    order = {str(name): row for row, name in enumerate(table["id"].to_pylist())}
     rows = [order[name] for name in case.ids]
     if not case.classes:
         return table["predicted"].to_numpy()[rows], better
@@ -82,12 +82,12 @@ def main() -> None:
         "-o", "--output", type=Path, required=True, help="folder; what is there is not run again"
     )
     arguments = parser.parse_args()
-    found = sorted(path.parent.name for path in arguments.folder.glob("*/truth.csv"))
-    draws = wanted(arguments.graphs.split(",") if arguments.graphs else found, arguments.draws)
+    graphs = sorted(path.parent.name for path in arguments.folder.glob("*/truth.csv"))
+    draws = wanted(arguments.graphs.split(",") if arguments.graphs else graphs, arguments.draws)
     arguments.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home:
         drawn = {
-            name: [hide_others(arguments.folder / name, one, Path(home)) for one in numbers]
+            name: [hide_others(arguments.folder / name, number, Path(home)) for number in numbers]
             for name, numbers in draws.items()
         }
         compare(drawn, arguments.only, arguments.seconds, arguments.output)
@@ -98,25 +98,27 @@ def wanted(graphs: list[str], draws: str) -> dict[str, list[int]]:
     numbers: dict[str, list[int]] = {}
     for graph in graphs:
         name, _, number = graph.partition("~")
-        numbers.setdefault(name, []).extend(int(one) for one in (number or draws).split(","))
+        numbers.setdefault(name, []).extend(int(draw) for draw in (number or draws).split(","))
     return numbers
 
 
 def compare(drawn: dict[str, list[Path]], only: str | None, seconds: float, output: Path) -> None:
     """Run what has not been run yet, and print a line for each contender, and the means."""
     print(f"{'graph':16} {'metric':9} {'model':9} {'score':>7} {'fit ahead by':>30} {'s':>5} tried")
-    leads = {name: [ahead(one, only, seconds, output) for one in of] for name, of in drawn.items()}
-    judged = {name: [one for one in of if one] for name, of in leads.items() if any(of)}
+    leads = {
+        name: [ahead(folder, only, seconds, output) for folder in of] for name, of in drawn.items()
+    }
+    judged = {name: [draw for draw in of if draw] for name, of in leads.items() if any(of)}
     best = {
-        name: [min(one.values(), key=attrgetter("percent")) for one in of]
+        name: [min(draw.values(), key=attrgetter("percent")) for draw in of]
         for name, of in judged.items()
     }
     of_rivals = {
-        rival.name: {name: [one[rival.name] for one in of] for name, of in judged.items()}
+        rival.name: {name: [draw[rival.name] for draw in of] for name, of in judged.items()}
         for rival in RIVALS
     }
-    for rival, found in ({"the best": best} | of_rivals).items():
-        for line in average(found, rival):
+    for rival, rival_leads in ({"the best": best} | of_rivals).items():
+        for line in average(rival_leads, rival):
             print(line)
 
 
@@ -130,9 +132,9 @@ def ahead(folder: Path, only: str | None, seconds: float, output: Path) -> dict[
         path = output / f"{case.name}.{name}.npz"
         if not path.exists():
             run(case, folder, name, seconds, path)
-        with np.load(path) as found:
-            outputs, took, tried = found["outputs"], found["seconds"], found["tried"]
-            better = found["better"]
+        with np.load(path) as stored:
+            outputs, took, tried = stored["outputs"], stored["seconds"], stored["tried"]
+            better = stored["better"]
         if name == "fit":
             fitted = outputs
         elif fitted is not None:
@@ -152,7 +154,7 @@ def run(case: Case, folder: Path, name: str, seconds: float, path: Path) -> None
     if name == "fit":
         outputs, better = run_fit(case, folder, seconds)
     else:
-        rival = next(one for one in RIVALS if one.name == name)
+        rival = next(rival for rival in RIVALS if rival.name == name)
         outputs, tried = rival.run(case, seconds)
     took = time.monotonic() - begin
     np.savez(path, outputs=outputs[case.hidden], seconds=took, tried=tried, better=better)
