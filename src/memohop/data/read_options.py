@@ -52,7 +52,8 @@ class ReadOptions:
             one each in intervals.
         categorical: Columns to read as categories. These and the next three may also name columns
             of the edge table; a name that both tables have means both.
-        numeric: Columns to read as numbers.
+        numeric: Columns to read as numbers: strings that are none are missing, and times are
+            their seconds alone.
         text: Columns to read as bags of words.
         drop: Columns to leave out.
         encoding: How text files store letters, such as utf-8, cp1252 or utf-16. By default their

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, ClassVar, Self, TypeAlias
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,9 @@ from memohop.data.tables.cells import (
     Reading,
     RejectColumn,
     SaysNothing,
-    have_separators,
 )
 from memohop.data.tables.column import CLIP, MOSTLY_ZERO, Absent, Column, FeatureMatrix
+from memohop.data.tables.spelling import NumberSpelling, Spelling
 from memohop.outputs import count
 
 SKEWED = 2.0
@@ -38,7 +38,11 @@ _CODES = re.compile(
     r"sector|sex|state|status|store|team|town|type|uid|zip|zipcode)\b"
 )
 
+_DAY, _YEAR = 86_400, 365.25  # seconds, days
+_WAVES = {"sine": np.sin, "cosine": np.cos}
+
 Positive: TypeAlias = Annotated[float, Meta(gt=0)]
+Cycle: TypeAlias = Literal["hour", "weekday", "day of year"]
 
 
 class Flag(Column, frozen=True, tag="flag"):
@@ -84,7 +88,7 @@ class Flag(Column, frozen=True, tag="flag"):
 
 
 class Number(Column, frozen=True, tag="number"):
-    r"""A number, date or time: minus ``mean``, divided by ``std``, cut off at ± ``CLIP``.
+    r"""A number: minus ``mean``, divided by ``std``, cut off at ± ``CLIP``.
 
     With ``log_scale``, :math:`s`, it is :math:`\operatorname{sign}(v) \log(1 + |v| / s)` that is
     standardised so: numbers with a long tail, from 0 on with a skewness above 2, differ by their
@@ -99,7 +103,7 @@ class Number(Column, frozen=True, tag="number"):
         std: Their standard deviation.
         log_scale: For a long tail, the lowest tenth of the values that are not 0; their median, if
             the values are mostly 0.
-        time: Whether they are dates or times.
+        spelling: How strings spell them, and later ones alike; None if they are stored as numbers.
     """
 
     asked_for: ClassVar[Reading] = "numeric"
@@ -107,7 +111,7 @@ class Number(Column, frozen=True, tag="number"):
     mean: float
     std: Positive
     log_scale: Positive | None
-    time: bool
+    spelling: Spelling | None
 
     @classmethod
     def fit(cls, cells: Cells) -> Self:
@@ -126,7 +130,7 @@ class Number(Column, frozen=True, tag="number"):
         if not std >= np.finfo(np.float64).tiny:  # too small to divide by
             raise SaysNothing
         missing, spelled = values.size < cells.numbers.size, cells.stored == "text"
-        return cls(cells.name, missing, spelled, mean, std, scale, cells.are_times)
+        return cls(cells.name, missing, spelled, mean, std, scale, cells.spelling)
 
     @property
     def _is_mostly_zero(self) -> bool:
@@ -136,21 +140,23 @@ class Number(Column, frozen=True, tag="number"):
         """One feature."""
         if self._is_mostly_zero:
             return "one feature, the number, mostly 0, on a logarithmic scale"
-        what = "the time" if self.time else "the number"
-        if self.verbatim and not self.time:
-            what += " without thousands separators or a per cent sign"
+        what = "the number"
+        if isinstance(self.spelling, NumberSpelling):
+            unit = self.spelling.unit
+            what += f" in {unit}" if unit else " without thousands separators"
         if self.log_scale is not None:
             what += ", on a logarithmic scale for its long tail"
         return f"one feature, {what}, standardised"
 
     def values(self, cells: Cells) -> tuple[NDArray[np.float64], list[str]]:
         """The cells as numbers, NaN where missing, and a note on strings that are no numbers."""
-        if not self.verbatim:
+        if self.spelling is None:
             return cells.as_numbers(cells.column), []
+        cells = cells.spelled_as(self.spelling)
         if not (words := cells.words.size):
             return cells.numbers, []
         if cells.spelled.null_count == len(cells.spelled):
-            raise cells.not_as_fitted("numbers")
+            raise cells.not_as_fitted(self.spelling.noun)
         return cells.numbers, [
             f"column {self.name!r}: {count(words, 'value')} that are not numbers, "
             f"such as {cells.column[int(cells.words[0])].as_py()!r}, count as missing"
@@ -176,17 +182,67 @@ class Number(Column, frozen=True, tag="number"):
         return absent, notes
 
     def surprise(self, cells: Cells) -> str | None:
-        """A line on words among the numbers."""
-        if not cells.words.size:
+        """A line on words among the numbers, and on what was guessed from the whole column."""
+        told = cells.guesses
+        if cells.words.size:
+            there = len(cells.text) - cells.text.null_count
+            told.append(
+                f"with {cells.words.size} of {count(there, 'value')} taken for missing, such as "
+                f"{cells.text[int(cells.words[0])].as_py()!r}"
+            )
+        if not told:
             return None
-        what = "times" if cells.are_times else "numbers"
-        there = len(cells.text) - cells.text.null_count
+        assert cells.spelling is not None
         return (
-            f"column {self.name!r} is read as {what}, with {cells.words.size} of "
-            f"{count(there, 'value')} taken for missing, such as "
-            f"{cells.text[int(cells.words[0])].as_py()!r} (categorical=[{self.name!r}], "
-            f"--categorical {self.name} takes all as they are spelled)"
+            f"column {self.name!r} is read as {cells.spelling.noun}, {' and '.join(told)} "
+            f"(categorical=[{self.name!r}], --categorical {self.name} takes all as they are "
+            "spelled)"
         )
+
+
+class Time(Number, frozen=True, tag="time"):
+    r"""A date or time: its seconds, as a number, and the hour, the weekday and the season.
+
+    A time that is the share :math:`p` of its day, week or year has
+    :math:`\sin 2 \pi p` and :math:`\cos 2 \pi p` for features, so that the last hour of a day is
+    next to the first. A cycle through which no time of the column moves has none.
+
+    Attributes:
+        cycles: The cycles that have features.
+    """
+
+    cycles: tuple[Cycle, ...]
+
+    @classmethod
+    def fit(cls, cells: Cells) -> Self:
+        """Any dates and times; if a user asks for a number, their seconds alone."""
+        if not cells.are_times:
+            raise RejectColumn("its values are no times")
+        number, cycles = Number.fit(cells), list(get_args(Cycle))
+        if cells.reading is not None:
+            cycles = []
+        moving = [name for name in cycles if np.ptp(_phase(cells.present, name)) > 0]
+        return cls(**asdict(number), cycles=tuple(moving))
+
+    def names(self) -> list[str]:
+        """The number, then two features for each cycle."""
+        waves = [f"{self.name}: {wave} of {name}" for name in self.cycles for wave in _WAVES]
+        return [*super().names(), *waves]
+
+    def describe(self) -> str:
+        """What the features are."""
+        cycles = [f"the {name} as a sine and a cosine" for name in self.cycles]
+        return ", ".join(["one feature for the time in seconds, standardised", *cycles])
+
+    def fill(self, cells: Cells, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+        """The number, and where on each circle the time is; 0 where it is missing."""
+        absent, notes = super().fill(cells, matrix)
+        rows = np.flatnonzero(~absent)
+        values = self.values(cells)[0][rows]
+        features = [wave(_phase(values, name)) for name in self.cycles for wave in _WAVES.values()]
+        for feature, numbers in enumerate(features, start=1):
+            matrix.put(rows, feature, numbers)
+        return absent, notes
 
 
 class Code(Number, frozen=True, tag="code"):
@@ -217,9 +273,20 @@ class Code(Number, frozen=True, tag="code"):
         """Both readings; a code without a feature is not told, since the number says it."""
         absent, notes = super().fill(cells, matrix)
         matrix.offset += 1
-        self.category.fill(spelled_codes(cells), matrix)
+        self.category.fill(spelled_codes(cells.spelled_as(self.spelling)), matrix)
         matrix.offset -= 1
         return absent, notes
+
+
+def _phase(seconds: NDArray[np.float64], cycle: Cycle) -> NDArray[np.float64]:
+    """The angle at which times stand in a cycle; days of weeks and years are counted whole."""
+    days = np.floor(seconds / _DAY)
+    if cycle == "hour":
+        return 2 * np.pi * (seconds / _DAY - days)
+    if cycle == "weekday":  # 1970 began on a Thursday
+        return 2 * np.pi * ((days + 3) % 7) / 7
+    dates = days.astype("datetime64[D]")
+    return 2 * np.pi * (dates - dates.astype("datetime64[Y]")).astype(np.float64) / _YEAR
 
 
 def _logarithm(values: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
@@ -263,7 +330,7 @@ def _may_be_codes(cells: Cells) -> bool:
     present = cells.present
     if cells.reading is not None or cells.are_times:
         return False
-    if cells.stored == "text" and have_separators(cells.text):
+    if cells.stored == "text" and not cells.are_plain:
         return False
     if (present != np.floor(present)).any() or np.abs(present).max() > 2**53:
         return False

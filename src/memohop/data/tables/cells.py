@@ -1,14 +1,12 @@
-"""What the cells of a table hold: their types, what stands for nothing, and numbers as spelled.
+"""What the cells of a table hold: their types, what stands for nothing, and how they are spelled.
 
-Numbers and times are read as people spell them: 36,200 or 1 234 or 1'234, 12.5 % and
-2024-05-31 18:30. A separator stands between groups of three digits, after one to three digits that
-do not begin with 0. So 1,5 and 0,250 are not such numbers. If a column has one of them, its commas
-are taken for decimal commas and the column for words, since nothing says which of the two they are.
-Values such as ? or unknown say nothing of the kind of a column: they are not counted.
+Strings that nearly all spell numbers or times are read as these. Values such as ? or unknown say
+nothing of the kind of a column: they are not counted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -18,8 +16,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types
 
+from memohop.data.tables.spelling import (
+    PLAIN,
+    NumberSpelling,
+    Spelling,
+    TimeSpelling,
+    numbers_in,
+    spelling_of,
+)
 from memohop.errors import DataError
-from memohop.outputs import count
+from memohop.outputs import count, first_few
 
 HUGE = 1e30
 """Numbers beyond this, positive or negative, are refused as mistakes."""
@@ -117,7 +123,7 @@ _AMBIGUOUS = pa.array(
     [
         *("none", "na", "nil", "unknown", "unk", "missing", "undefined", "unspecified", "tbd"),
         *("unlabelled", "unlabeled", "no label", "no value", "no data", "not known"),
-        *("not available", "not applicable"),
+        *("not available", "not applicable", "nr", "n/r", "n.r.", "not rated", "not reported"),
     ]
 )
 
@@ -137,77 +143,7 @@ NEARLY_ALL = 0.95
 """The share of the values of a column that must be numbers; the others count as missing."""
 _MOST = 0.5  # share of values that look like something else than what the column is read as
 
-_SPACES = " \u00a0\u2009\u202f"
-_QUOTES = "'\u2019"
-_FIRST, _THREE = "[1-9][0-9]{0,2}", "[0-9]{3}"
-_GROUPS = f"(?:,{_THREE})+|(?:[{_QUOTES}]{_THREE})+|(?:[{_SPACES}]{_THREE})+"
-_GROUPED = rf"[+-]?{_FIRST}(?:{_GROUPS})(?:\.[0-9]+)?"
-_PLAIN = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_PER_CENT = f"[{_SPACES}]?%"
-_NUMBER = f"^(?:{_GROUPED}|{_PLAIN})(?:{_PER_CENT})?$"
-_COMMA = f"^[+-]?[0-9]+,[0-9]+(?:{_PER_CENT})?$"
-_TIME = (
-    r"^(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
-    r"(?:[T ](?P<minute>[0-9]{2}:[0-9]{2})(?P<second>:[0-9]{2})?(?:\.[0-9]+)?"
-    r"(?:Z|(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>[0-9]{2}))?)?$"
-)
-_UNIT = rf"[{_SPACES}]?[$€£¥°][A-Z]?|[{_SPACES}][a-zA-Z]{{1,6}}[²³]?"
-_WITH_UNIT = rf"^(?:[$€£¥][{_SPACES}]?)?(?:{_GROUPED}|{_PLAIN})(?:{_UNIT})?$"
-_DAY = "[0-9]{1,2}"
-_OTHER_DATE = (
-    rf"^(?:[0-9]{{4}}[./-]{_DAY}[./-]{_DAY}|{_DAY}[./-]{_DAY}[./-](?:[0-9]{{4}}|[0-9]{{2}}))"
-    r"(?:[T ][0-9:.]+)?$"
-)
 _FLAG = r"(?i)^(?:true|false|yes|no)$"
-
-
-# What most values may look like to a person: a noun; when they are read as that, if asking for it
-# is not enough; the share of them that must look so; and how.
-_LOOKS = (
-    ("numbers", "", _MOST, _NUMBER),
-    ("times", "", _MOST, _TIME),
-    ("numbers", "with a decimal point they are read as such", _MOST, _COMMA),
-    ("numbers with a unit", "without it they are read as numbers", _MOST, _WITH_UNIT),
-    ("dates", "as 2024-05-31 18:30 they are read as times", _MOST, _OTHER_DATE),
-    ("true or false", "with nothing else in it, it is read as a flag", NEARLY_ALL, _FLAG),
-)
-
-
-def have_separators(text: pa.ChunkedArray) -> bool:
-    """Whether some numbers have a thousands separator, a plus or a per cent sign."""
-    return _number_of(text, rf"^(?:\+|{_GROUPED})|%$") > 0
-
-
-def _spelled(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The numbers, null where a string is none; 5 % becomes 5, and a time seconds since 1970."""
-    text = pc.utf8_trim_whitespace(text)
-    bare = pc.replace_substring_regex(text, f"[%,{_QUOTES}{_SPACES}]", "")
-    is_number = pc.match_substring_regex(text, _NUMBER)
-    numbers = pc.if_else(is_number, bare, pa.scalar(None, pa.string())).cast(pa.float64())
-    if not pc.any(pc.match_substring_regex(text, _TIME)).as_py():
-        return numbers
-    return pc.coalesce(numbers, _seconds(text))
-
-
-def _seconds(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    parts = pc.extract_regex(text, _TIME)
-    field = {name: pc.struct_field(parts, name) for name in ("day", "minute", "second")}
-    clock = pc.binary_join_element_wise(
-        field["day"], _or(field["minute"], "00:00"), _or(field["second"], ":00"), ""
-    )
-    moments = pc.strptime(clock, format="%Y-%m-%d%H:%M:%S", unit="s", error_is_null=True)
-    sign, hours, minutes = (pc.struct_field(parts, name) for name in ("sign", "hours", "minutes"))
-    ahead = pc.add(
-        pc.multiply(_or(hours, "0").cast(pa.int64()), 3600),
-        pc.multiply(_or(minutes, "0").cast(pa.int64()), 60),
-    )
-    ahead = pc.if_else(pc.equal(sign, "-"), pc.negate(ahead), ahead)
-    return pc.subtract(moments.cast(pa.int64()), ahead).cast(pa.float64())
-
-
-def _or(part: pa.ChunkedArray, default: str) -> pa.ChunkedArray:
-    """The part, or the default where it is not there; null stays null."""
-    return pc.if_else(pc.equal(part, ""), default, part)
 
 
 class RejectColumn(Exception):  # noqa: N818
@@ -225,10 +161,17 @@ class Cells:
         name: The name of the column.
         column: Its cells.
         reading: How the user wants it to be read; None to guess.
+        spelling: How strings spell numbers, as found in an earlier table; None to look.
     """
 
-    def __init__(self, name: str, column: pa.ChunkedArray, reading: Reading | None = None) -> None:
-        self.name, self.column, self.reading = name, column, reading
+    def __init__(
+        self,
+        name: str,
+        column: pa.ChunkedArray,
+        reading: Reading | None = None,
+        spelling: Spelling | None = None,
+    ) -> None:
+        self.name, self.column, self.reading, self._known = name, column, reading, spelling
         self.stored = kind_of(column.type, f"column {name!r}")
 
     @cached_property
@@ -236,10 +179,33 @@ class Cells:
         """The cells as strings, null where they are missing."""
         return as_text(self.column)
 
+    def spelled_as(self, spelling: Spelling | None) -> Cells:
+        """The same cells, where strings spell numbers as in an earlier table."""
+        return Cells(self.name, self.column, self.reading, spelling)
+
+    @cached_property
+    def spelling(self) -> Spelling | None:
+        """How most strings spell numbers or times; None if the cells are no strings."""
+        if self._known is None and self.stored == "text":
+            return spelling_of(self._said)
+        return self._known
+
+    @property
+    def unit(self) -> str:
+        """What stands beside numbers."""
+        return self.spelling.unit if isinstance(self.spelling, NumberSpelling) else ""
+
+    @property
+    def guesses(self) -> list[str]:
+        """How strings are read, as the column as a whole decided."""
+        return [] if self.spelling is None else self.spelling.guesses()
+
     @cached_property
     def spelled(self) -> pa.ChunkedArray:
         """The cells; or the numbers that strings spell, null where they spell none."""
-        return _spelled(self.text) if self.stored == "text" else self.column
+        if self.stored != "text" or self.spelling is None:
+            return self.column
+        return self.spelling.read(pc.utf8_trim_whitespace(self.text))
 
     @cached_property
     def words(self) -> NDArray[np.int64]:
@@ -290,32 +256,46 @@ class Cells:
         return there.filter(pc.invert(are_placeholders(there)))
 
     @cached_property
+    def _fits(self) -> pa.ChunkedArray:
+        """Which of the strings that say something are spelled as most are."""
+        assert self.spelling is not None
+        return self.spelling.read(self._said).is_valid()
+
+    @cached_property
     def are_times(self) -> bool:
-        """Whether they are dates or times; nearly all strings, and one, are so by ISO 8601."""
+        """Whether they are dates or times; nearly all strings, and one, are so."""
         if self.stored != "text":
             return bool(types.is_temporal(self.column.type))
-        times = _number_of(self._said, _TIME)
-        return times > 0 and times >= NEARLY_ALL * len(self._said)
+        return isinstance(self.spelling, TimeSpelling) and self._fit_nearly_all
+
+    @property
+    def _fit_nearly_all(self) -> bool:
+        number = pc.sum(self._fits).as_py() or 0
+        return bool(number > 0 and number >= NEARLY_ALL * len(self._said))
+
+    @cached_property
+    def are_plain(self) -> bool:
+        """Whether strings are numbers, if they are some, as files have them, such as codes."""
+        plain = pc.match_substring_regex(self._said.filter(self._fits), PLAIN)
+        return bool(pc.all(plain).as_py())
 
     @cached_property
     def are_spelled(self) -> bool:
         """Whether nearly all strings are times, or numbers that Arrow does not take for numbers.
 
-        Some of the numbers must have separators or a plus sign, or all of them a per cent sign, or
-        there must be a few words among them. Plain numbers alone that are stored as strings are no
-        numbers: somebody decided so, and they may be codes.
+        Some of the numbers must have separators, signs or a unit, or there must be a few words
+        among them. Plain numbers alone that are stored as strings are no numbers: somebody decided
+        so, and they may be codes. Nor are there any where decimal points and commas are mixed up.
         """
-        if self.are_times:
-            return True
-        is_number = pc.match_substring_regex(self._said, _NUMBER)
-        numbers, others = self._said.filter(is_number), self._said.filter(pc.invert(is_number))
-        if not len(numbers) or len(numbers) < NEARLY_ALL * len(self._said):
+        if not self._fit_nearly_all or isinstance(self.spelling, TimeSpelling):
+            return self.are_times
+        assert self.spelling is not None
+        others = self._said.filter(pc.invert(self._fits))
+        otherwise = NumberSpelling(self.spelling.unit, not self.spelling.decimal_comma)
+        if otherwise.read(others).null_count < len(others):
             return False
-        if _number_of(others, _COMMA):
-            return False
-        if per_cent := _number_of(numbers, "%$"):
-            return per_cent == len(numbers)
-        return have_separators(numbers) or len(numbers) < len(self.text) - self.text.null_count
+        numbers = len(self._said) - len(others)
+        return not self.are_plain or numbers < len(self.text) - self.text.null_count
 
     @cached_property
     def present(self) -> NDArray[np.float64]:
@@ -338,21 +318,31 @@ class Cells:
         if self.stored != "text":
             return None
         there = self.text.drop_null()
-        trimmed = pc.utf8_trim_whitespace(there)
-        for noun, remedy, share, pattern in _LOOKS:
-            fits = pc.match_substring_regex(trimmed, pattern)
+        for fits, share, noun, remedy in self._looks(pc.utf8_trim_whitespace(there)):
             if (pc.sum(fits).as_py() or 0) <= share * len(there):
                 continue
             alike, others = there.filter(fits), there.filter(pc.invert(fits))
             but = f", but not {others[0].as_py()!r}" if len(others) else ""
-            remedy = remedy or f"numeric=[{self.name!r}], --numeric {self.name} reads them as such"
             return (
                 f"column {self.name!r} is {read}: {len(alike)} of {count(len(there), 'value')} "
                 f"look like {noun}, such as {alike[0].as_py()!r}{but} ({remedy})"
             )
         return None
 
+    def _looks(self, text: pa.ChunkedArray) -> Iterator[tuple[pa.ChunkedArray, float, str, str]]:
+        """What strings may look like to a person.
 
-def _number_of(text: pa.ChunkedArray, pattern: str) -> int:
-    """How many strings have this pattern."""
-    return pc.sum(pc.match_substring_regex(text, pattern)).as_py() or 0
+        Yields:
+            Which look so, the share of them that must, a noun, and what to do to have them read so.
+        """
+        assert self.spelling is not None
+        numbers = numbers_in(text, decimal_comma=self.spelling.decimal_comma)
+        if len(names := numbers.frequent_units()) > 1:
+            any_unit = np.zeros(len(text), dtype=bool)
+            any_unit[numbers.rows] = True
+            noun = "numbers in different units, " + first_few([repr(name) for name in names])
+            yield pa.chunked_array([any_unit]), NEARLY_ALL, noun, "write them in one unit"
+        numeric = f"numeric=[{self.name!r}], --numeric {self.name} reads them as such"
+        yield self.spelling.read(text).is_valid(), _MOST, self.spelling.noun, numeric
+        remedy = "with nothing else in it, it is read as a flag"
+        yield pc.match_substring_regex(text, _FLAG), NEARLY_ALL, "true or false", remedy

@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from memohop.data.read_options import check_there
-from memohop.data.tables._number_columns import Code, Flag, Number
+from memohop.data.tables._number_columns import Code, Flag, Number, Time
 from memohop.data.tables._text_columns import Bag, Category, Pieces, Words
 from memohop.data.tables.cells import Cells, Reading, RejectColumn, SaysNothing
 from memohop.data.tables.column import Column, FeatureMatrix, Matrix
 from memohop.outputs import count, listed
 
-KINDS: tuple[type[Column], ...] = (Flag, Code, Number, Words, Pieces, Category)
+KINDS: tuple[type[Column], ...] = (Flag, Time, Code, Number, Words, Pieces, Category)
 """All kinds of columns, in the order in which they try a column; the first that takes it has it."""
 ENTRIES = 100_000_000
 """The most features that all rows and text columns together may have set: 0.8 GB."""

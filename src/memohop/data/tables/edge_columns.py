@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from memohop.data.read_options import Roles
-from memohop.data.tables._number_columns import Code, Flag, Number, spelled_codes
+from memohop.data.tables._number_columns import Code, Flag, Number, Time, spelled_codes
 from memohop.data.tables._text_columns import Category, Pieces
 from memohop.data.tables.cells import Cells
 from memohop.data.tables.column import Column, FeatureMatrix
@@ -136,7 +136,7 @@ def _statistics(
             numbers[column.name], told = _values(column, cells[column.name])
             notes += told
         if isinstance(column, Code):
-            coded = spelled_codes(cells[column.name])
+            coded = spelled_codes(cells[column.name].spelled_as(column.spelling))
             positions[column.name] = _positions(column.category, coded)
         elif isinstance(column, Category):
             positions[column.name] = _positions(column, cells[column.name])
@@ -163,7 +163,7 @@ def _statistics(
             node, values = node[known], None if values is None else values[known]
         of_groups = _over(node, values, nodes * parts, look.statistics)
         columns = [column for found in of_groups for column in found.reshape(nodes, parts).T]
-        is_time = isinstance(look.number, Number) and look.number.time
+        is_time = isinstance(look.number, Time)
         made |= {
             name: _as_times(column) if is_time else pa.array(column, from_pandas=True)
             for name, column in zip(look.names(), columns, strict=True)

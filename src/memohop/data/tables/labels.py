@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyarrow.types import is_floating, is_temporal
+from pyarrow.types import is_floating
 
 from memohop.data.read_options import Class, Task
 from memohop.data.splits import Mask
@@ -120,15 +120,15 @@ def _without_placeholders(
 
 
 def _are_real(cells: Cells) -> bool:
-    """Whether a column holds many different numbers that are not all whole."""
-    if cells.stored not in ("text", "number") or is_temporal(cells.column.type):
+    """Whether a column holds many different numbers that are not all whole, or have a unit."""
+    if cells.stored not in ("text", "number") or cells.are_times:
         return False
     values = cells.spelled.cast(pa.float64(), safe=False).drop_null().to_numpy()
     values = values[np.isfinite(values)]
     different = np.unique(values).size
     return bool(
         not cells.words.size
-        and (values != np.floor(values)).any()
+        and ((values != np.floor(values)).any() or cells.unit)
         and different >= _FEWEST_NUMBERS
         and different > min(_FEW_CLASSES, values.size / 2)
     )
@@ -153,7 +153,8 @@ def _number_labels(cells: Cells, *, checked: bool) -> Labels:
             f"the label column {name!r} holds {known[0]:g} in every row; there is nothing to "
             "predict: give labels that differ"
         )
-    ends = f", from {known.min():g} to {known.max():g}" if known.size else ""
+    ends = f", from {known.min():g} to {known.max():g} {cells.unit}" if known.size else ""
+    ends = "".join([ends.rstrip(), *(f", {guess}" for guess in cells.guesses)])
     note = (
         f"label {name!r}: a number to predict{ends}, {known.size} nodes with a label and "
         f"{y.size - known.size} without (task=classes predicts classes instead)"

@@ -16,6 +16,7 @@ from memohop.data.arcs import LARGEST_WEIGHT, merge_arcs
 from memohop.data.read_options import ReadOptions, Roles, spelled
 from memohop.data.tables.cells import Cells, as_text, whole_as_text
 from memohop.data.tables.sources import UnreadTable
+from memohop.data.tables.spelling import NumberSpelling
 from memohop.errors import DataError
 from memohop.outputs import first_few, listed
 
@@ -273,6 +274,8 @@ def edge_weights(
         raise DataError(
             f"{table}: column {name!r} holds no weights, but {column.type}; give numbers"
         )
+    if cells.stored == "text":  # a part of a column cannot tell what its commas or units are
+        cells = cells.spelled_as(NumberSpelling("%" if cells.unit == "%" else ""))
     values = np.asarray(cells.spelled.cast(pa.float64(), safe=False).to_numpy())
     wrong = np.flatnonzero(~(values >= 0) | (values > LARGEST_WEIGHT))
     if wrong.size:

@@ -32,12 +32,14 @@ def read_sets(
     notes = []
     for role, read in (("split", sets_by_word), ("time_column", sets_by_time)):
         if role in roles:
-            split = read(Cells(roles[role], table[roles[role]]), labels.known)
+            cells = Cells(roles[role], table[roles[role]])
+            split = read(cells, labels.known)
             train, val, test = (int(mask.sum()) for mask in split)
             left = int(labels.known.sum()) - train - val - test
             notes.append(
                 f"column {roles[role]!r}: {train} training, {val} validation and {test} test nodes"
                 + f"; {left} labelled node(s) are in none of them" * (left > 0)
+                + "".join(f"; {guess}" for guess in cells.guesses * (role == "time_column"))
             )
     if "group" in roles:
         groups = _group_codes(Cells(roles["group"], table[roles["group"]]))

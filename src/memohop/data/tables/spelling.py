@@ -1,0 +1,329 @@
+"""How people spell numbers and times: decided for a column as a whole, and kept for later tables.
+
+A number is 36,200 or 1 234 or 1'234.5, has a sign or stands in brackets (then it is negative), and
+may have a unit: $237,000,000, 5 €, 178 min, 36 % or 5,282 ft. 1.2k is 1200, as $3.4M and €3.4
+million are 3,400,000. A separator stands between groups of three digits, after one to three digits
+that do not begin with 0. So 1,5 and 0,250 have a decimal comma; a column has them if a twentieth of
+its numbers can be read so alone and none with a decimal point alone, and there 1.234 is 1234.
+
+A time is 2024-05-31 18:30, 2024/5/31, 31.05.2024, 5/31/24 6:30 PM, 31 May 2024 or May 31, 2024,
+also with a time zone, or the hour alone. Where a day and a month are both numbers, the column as a
+whole says which comes first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+_RARE = 0.05  # share of numbers that can only have a decimal comma, if they are mistakes
+
+_SPACES = " \u00a0\u2009\u202f"
+_QUOTES = "'\u2019"
+_MINUS = "\u2212-"  # no range in a pattern
+_COINS = (
+    r"(?:[A-Z]{0,3}\p{Sc}|AUD|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HKD|HUF|INR|JPY|KRW|MXN|NOK|NZD|PLN|"
+    r"RUB|SEK|SGD|TRY|USD|ZAR|Rs\.?|Fr\.|kr\.?)"
+)
+_LETTER = r"[^\s0-9\pP^=<>|~`]"  # and signs such as those of money and degrees
+_WORD = rf"(?:[%‰]|{_LETTER}(?:{_LETTER}|[.%])*[23]?)"
+_INCHES = '["\u2033\u2032]'
+_UNIT = rf"{_WORD}(?:[ /]{_WORD})?|{_INCHES}"
+
+
+def _digits(comma: str, point: str) -> str:
+    """The pattern of digits in groups, or in one, with a decimal point or comma."""
+    marks = [comma, f"[{_QUOTES}]", f"[{_SPACES}]"]
+    groups = "|".join(f"(?:{mark}[0-9]{{3}})+" for mark in marks)
+    plain = rf"[0-9]+(?:{point}[0-9]*)?|{point}[0-9]+"
+    return rf"[1-9][0-9]{{0,2}}(?:{groups})(?:{point}[0-9]+)?|(?:{plain})(?:[eE][+-]?[0-9]+)?"
+
+
+def _pattern(digits: str) -> str:
+    sign = f"[+{_MINUS}]?"
+    before = rf"(?P<sign>{sign})(?P<before>{_COINS}?)[{_SPACES}]?(?P<minus>{sign})"
+    after = rf"(?P<after>(?:[{_SPACES}]?(?:{_UNIT}))?)"
+    return rf"^(?P<open>\(?){before}(?P<digits>{digits}){after}(?P<close>\)?)$"
+
+
+_POINT, _COMMA = _pattern(_digits(",", r"\.")), _pattern(_digits(r"\.", ","))
+PLAIN = r"^-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+"""A number as files have it."""
+_POWERS = {"k": 1e3, "th": 1e3, "m": 1e6, "mn": 1e6, "mi": 1e6, "b": 1e9, "bn": 1e9, "bi": 1e9}
+_POWERS |= {"mr": 1e9, "tr": 1e12}
+_POWER_NAMES = pa.array(_POWERS)
+_SPELLED_OUT = r"\s?(?i:[mb]n|thousand|million|mio|billion|mrd|trillion)s?\.?"
+_MANY = r"^(?P<power>{letters}|" + _SPELLED_OUT + r")(?P<unit>(?:\s.+|[\p{{Sc}}+].*)?)$"
+
+
+class NumberSpelling(msgspec.Struct, frozen=True, tag="number"):
+    """How the numbers of a column are spelled.
+
+    Attributes:
+        unit: What stands beside them; 0 needs no unit, and other units are not read.
+        decimal_comma: Whether their fractions come after a comma.
+    """
+
+    unit: str = ""
+    decimal_comma: bool = False
+
+    @property
+    def noun(self) -> str:
+        """What the strings are, for messages."""
+        return f"numbers in {self.unit}" if self.unit else "numbers"
+
+    def guesses(self) -> list[str]:
+        """What the column as a whole decided, for a message."""
+        return ["with decimal commas"] if self.decimal_comma else []
+
+    @classmethod
+    def of(cls, text: pa.ChunkedArray) -> Self:
+        """The spelling of most numbers among strings without spaces around them."""
+        point, comma = (numbers_in(text, decimal_comma=way) for way in (False, True))
+        only_point = np.setdiff1d(point.rows, comma.rows).size
+        only_comma = np.setdiff1d(comma.rows, point.rows).size
+        decimal_comma = not only_point and only_comma > _RARE * comma.rows.size
+        units = (comma if decimal_comma else point).frequent_units()
+        return cls(units[0] if units else "", decimal_comma)
+
+    def read(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The numbers, null where a string is none or has another unit."""
+        found = numbers_in(text, decimal_comma=self.decimal_comma)
+        bare_zero = pc.and_(pc.equal(found.units, ""), pc.equal(pa.array(found.values), 0))
+        alike = pc.or_(pc.equal(found.units, self.unit), bare_zero).to_numpy(zero_copy_only=False)
+        return _at(found.rows[alike], found.values[alike], len(text))
+
+
+class Numbers(NamedTuple):
+    """The rows of strings that are numbers, with these."""
+
+    rows: NDArray[np.int64]
+    values: NDArray[np.float64]
+    units: pa.Array
+
+    def frequent_units(self) -> list[str]:
+        """The units, the most frequent first."""
+        names, sizes = pc.value_counts(self.units).flatten()
+        return list(names.take(pa.array(np.argsort(-sizes.to_numpy(), kind="stable"))).to_pylist())
+
+
+def numbers_in(text: pa.ChunkedArray, *, decimal_comma: bool) -> Numbers:
+    """All numbers among strings, in whatever unit."""
+    rows, field = _fields(text, _COMMA if decimal_comma else _POINT)
+    opened = pc.equal(field["open"], "(").to_numpy(zero_copy_only=False)
+    closed = pc.equal(field["close"], ")").to_numpy(zero_copy_only=False)
+    digits = pc.replace_substring_regex(
+        field["digits"], f"[{'.' if decimal_comma else ','}{_QUOTES}{_SPACES}]", ""
+    )
+    values = pc.replace_substring(digits, ",", ".").cast(pa.float64()).to_numpy()
+    power, unit = _power_and_unit(field["before"], field["after"])
+    signs = pc.binary_join_element_wise(field["sign"], field["minus"], "")
+    negative = pc.match_substring_regex(signs, f"[{_MINUS}]").to_numpy(zero_copy_only=False)
+    values = np.where(negative | opened, -values, values) * power
+    kept = (opened == closed) & (pc.utf8_length(signs).to_numpy() <= 1)
+    return Numbers(rows[kept], values[kept], unit.filter(pa.array(kept)))
+
+
+def _power_and_unit(before: pa.Array, after: pa.Array) -> tuple[NDArray[np.float64], pa.Array]:
+    """What multiplies numbers (k, million), and the units without it.
+
+    A letter for many follows its number at once; after money, also with a space, as m and b.
+    """
+    money = pc.or_(
+        pc.not_equal(before, ""), pc.match_substring_regex(after, rf"(?:\s|^|[kKmMbB]){_COINS}$")
+    )
+    power, unit = pa.nulls(len(after), pa.string()), after
+    for letters, where in (("[kKMB]", pc.invert(money)), (r"\s?[kKmMbB]", money)):
+        parts = pc.extract_regex(after, _MANY.format(letters=letters))
+        found = pc.and_(where, parts.is_valid())
+        power = pc.if_else(found, pc.struct_field(parts, "power"), power)
+        unit = pc.if_else(found, pc.struct_field(parts, "unit"), unit)
+    key = pc.utf8_slice_codeunits(pc.utf8_lower(pc.utf8_trim_whitespace(power)), 0, 2)
+    index = pc.fill_null(pc.index_in(key, value_set=_POWER_NAMES), len(_POWERS)).to_numpy()
+    unit = pc.replace_substring_regex(pc.utf8_trim_whitespace(unit), r"(\p{L})\.$", r"\1")
+    unit = pc.replace_substring_regex(unit, r"(\p{L}[a-rtv-z])s$", r"\1")  # 1 hour, 2 hours
+    unit = pc.binary_join_element_wise(pc.utf8_trim_whitespace(before), unit, " ")
+    return np.array([*_POWERS.values(), 1.0])[index], pc.utf8_trim_whitespace(unit)
+
+
+_ZONES = {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}
+_ZONES |= {"CET": 1, "CEST": 2}
+_ZONE_NAMES = pa.array(_ZONES)
+_ZONE = rf"Z|UTC|GMT|{'|'.join(_ZONES)}|(?:UTC|GMT)?[+-][0-9]{{2}}(?::?[0-9]{{2}})?"
+_HOUR = (
+    r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,][0-9]+)?)?"
+    r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?"
+)
+_CLOCK = rf"(?:(?:[T ]|, ?| at ){_HOUR}(?: ?(?P<zone>{_ZONE}))?)?$"
+_DAY, _MONTH, _YEAR = "(?P<day>[0-9]{1,2})", "(?P<month>[0-9]{1,2})", "(?P<year>[0-9]{4})"
+_ANY_YEAR = "(?P<year>[0-9]{4}|[0-9]{2})"
+_FIRST, _OTHER = "(?P<first>[0-9]{1,2})", "(?P<other>[0-9]{1,2})"
+_MONTHS = pa.array(
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+)
+_NAME = (
+    r"(?i:(?P<name>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?))"
+)
+_WEEKDAY = r"(?i:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?)"
+_NTH = "(?:st|nd|rd|th)?"
+_TWO_NUMBERS = (
+    rf"^{_FIRST}[/-]{_OTHER}[/-]{_ANY_YEAR}{_CLOCK}",
+    rf"^{_FIRST}\. ?{_OTHER}\. ?{_YEAR}{_CLOCK}",
+    rf"^(?P<first>[0-9]{{2}})\.(?P<other>[0-9]{{2}})\.(?P<year>[0-9]{{2}}){_CLOCK}",
+)
+_TIMES = (
+    rf"^{_YEAR}[./-]{_MONTH}[./-]{_DAY}{_CLOCK}",
+    rf"^(?:{_WEEKDAY},? )?{_DAY}(?:{_NTH}|\.)[ -]?{_NAME}[.,]?[ -]?{_ANY_YEAR}{_CLOCK}",
+    rf"^(?:{_WEEKDAY},? )?{_NAME}[. -]+(?:{_DAY}{_NTH}(?:, ?| ))?{_YEAR}{_CLOCK}",
+    rf"^{_WEEKDAY} {_NAME} +{_DAY} {_HOUR}(?: (?P<zone>{_ZONE}))? {_YEAR}$",
+    rf"^{_HOUR}$",
+    *_TWO_NUMBERS,
+)
+_HALVES = pa.array(["a", "A", "p", "P"])
+_DEFAULTS = {"year": "1970", "month": "1", "day": "1", "hour": "0", "minute": "0", "second": "0"}
+
+
+class TimeSpelling(msgspec.Struct, frozen=True, tag="time"):
+    """How the times of a column are spelled.
+
+    Attributes:
+        first: What comes first where day and month are numbers; None if they never are.
+        proof: A date that can be read in this way alone; None if the order is a guess.
+    """
+
+    first: Literal["day", "month"] | None = None
+    proof: str | None = None
+    noun: ClassVar[str] = "times"
+    decimal_comma: ClassVar[bool] = False
+
+    def guesses(self) -> list[str]:
+        """What the column as a whole decided, for a message."""
+        if self.first is None:
+            return []
+        if self.proof is not None:
+            return [f"the {self.first} first, as {self.proof!r} shows"]
+        return [f"the {self.first} first, which is a guess: 2024-05-31 would leave no doubt"]
+
+    @classmethod
+    def of(cls, text: pa.ChunkedArray) -> Self:
+        """The order that fits more dates of these strings.
+
+        If all dates fit both, the first number is the day if it is always 1, as in dates of months,
+        or if there are points between the numbers; and otherwise the month.
+        """
+        proofs: dict[str, list[int]] = {"day": [], "month": []}
+        first, other, with_points = [], [], False
+        for index, pattern in enumerate(_TWO_NUMBERS):
+            rows, field = _fields(text, pattern)
+            left, right = (field[name].cast(pa.int64()).to_numpy() for name in ("first", "other"))
+            proofs["day"] += rows[(left > 12) & (right <= 12)].tolist()
+            proofs["month"] += rows[(left <= 12) & (right > 12)].tolist()
+            first.append(left)
+            other.append(right)
+            with_points |= index > 0 and rows.size > 0
+        left, right = map(np.concatenate, (first, other))
+        if not left.size:
+            return cls()
+        order: Literal["day", "month"] = "month"
+        if len(proofs["day"]) != len(proofs["month"]):
+            order = max(("day", "month"), key=lambda name: len(proofs[name]))
+        elif with_points or ((left == 1).all() and not (right == 1).all()):
+            order = "day"
+        proof = text[min(proofs[order])].as_py() if proofs[order] else None
+        return cls(order, proof)
+
+    def read(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The seconds since 1970 began, null where a string is no time; those of UTC, if zoned."""
+        seconds = np.full(len(text), np.nan)
+        for pattern in _TIMES:
+            if self.first is None and pattern in _TWO_NUMBERS:
+                continue
+            rows, field = _fields(text, pattern)
+            if "first" in field:
+                second = "month" if self.first == "day" else "day"
+                field |= {str(self.first): field["first"], second: field["other"]}
+            seconds[rows] = _seconds(field, len(rows))
+        there = np.flatnonzero(~np.isnan(seconds))
+        return _at(there, seconds[there], len(text))
+
+
+Spelling: TypeAlias = NumberSpelling | TimeSpelling
+
+
+def spelling_of(text: pa.ChunkedArray) -> Spelling:
+    """How most of these strings, without spaces around them, are spelled as times or numbers."""
+    text = text.filter(pc.match_substring_regex(text, "[0-9]"))
+    if not len(text):
+        return NumberSpelling()
+    number = NumberSpelling.of(text)
+    if not (others := number.read(text).null_count):
+        return number
+    time = TimeSpelling.of(text)
+    return time if time.read(text).null_count < others else number
+
+
+def _seconds(field: dict[str, pa.Array], size: int) -> NDArray[np.float64]:
+    """The seconds since 1970 began, NaN for what is in no calendar and on no clock."""
+
+    def whole(name: str) -> NDArray[np.int64]:
+        if name not in field:
+            return np.full(size, int(_DEFAULTS[name]))
+        part = pc.if_else(pc.equal(field[name], ""), _DEFAULTS[name], field[name])
+        return np.asarray(part.cast(pa.int64()).to_numpy())
+
+    year, month, day, hour, minute, second = map(whole, _DEFAULTS)
+    if "name" in field:
+        name = pc.utf8_slice_codeunits(pc.utf8_lower(field["name"]), 0, 3)
+        month = 1 + pc.index_in(name, value_set=_MONTHS).to_numpy()
+    if "year" in field:  # of two digits: from 1969 to 2068, as POSIX has it
+        short = pc.equal(pc.utf8_length(field["year"]), 2).to_numpy(zero_copy_only=False)
+        year = np.where(short, year + np.where(year < 69, 2000, 1900), year)
+    begin = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
+    date = begin.astype("datetime64[D]") + (day - 1)
+    right = (month >= 1) & (month <= 12) & (date.astype("datetime64[M]") == begin)
+    right &= (hour < 24) & (minute < 60) & (second <= 60)
+    if "half" in field:
+        half = np.asarray(pc.fill_null(pc.index_in(field["half"], value_set=_HALVES), -1))
+        of_twelve, late = half >= 0, half >= 2
+        right &= ~of_twelve | ((hour >= 1) & (hour <= 12))
+        hour = np.where(of_twelve, hour % 12 + 12 * late, hour)
+    seconds = date.astype(np.int64) * 86400 + hour * 3600 + minute * 60 + second
+    if "zone" in field and not pc.all(pc.equal(field["zone"], "")).as_py():
+        seconds = seconds - _ahead(field["zone"])
+    return np.where(right, seconds, np.nan)
+
+
+def _ahead(zone: pa.Array) -> NDArray[np.int64]:
+    """By how many seconds clocks are ahead of UTC."""
+    known = pc.index_in(zone, value_set=_ZONE_NAMES)
+    hours = np.array([*_ZONES.values(), 0])[pc.fill_null(known, len(_ZONES)).to_numpy()]
+    rows, field = _fields(
+        pa.chunked_array([zone]), "(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>(?:[0-9]{2})?)$"
+    )
+    minutes = pc.if_else(pc.equal(field["minutes"], ""), "0", field["minutes"]).cast(pa.int64())
+    ahead = field["hours"].cast(pa.int64()).to_numpy() * 3600 + minutes.to_numpy() * 60
+    seconds = hours * 3600
+    seconds[rows] = np.where(pc.equal(field["sign"], "-"), -ahead, ahead)
+    return seconds
+
+
+def _fields(text: pa.ChunkedArray, pattern: str) -> tuple[NDArray[np.int64], dict[str, Any]]:
+    """The rows of the strings with a pattern, and what its groups are there."""
+    parts = pc.extract_regex(text, pattern)
+    there = parts.is_valid()
+    found = parts.filter(there).combine_chunks()
+    names = [field.name for field in parts.type]
+    return np.flatnonzero(there.to_numpy()), {name: found.field(name) for name in names}
+
+
+def _at(rows: NDArray[np.int64], values: NDArray[np.float64], size: int) -> pa.ChunkedArray:
+    """Numbers in these rows of a column that is null elsewhere."""
+    column = np.full(size, np.nan)
+    column[rows] = values
+    return pa.chunked_array([pa.array(column, from_pandas=True)])
