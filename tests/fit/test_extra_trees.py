@@ -49,7 +49,9 @@ def test_probabilities_are_those_of_scikit_learn_and_of_one_leaf(classes, as_spa
     counts = np.bincount(problem.y[train], minlength=classes) + 1
     expected = (np.sum(said, axis=0) + counts / counts.sum()) / (TREES + 1)
     if as_sparse:
-        problem = tiny_problem(90, classes=classes, x=sparse.csr_array(problem.x))
+        x = sparse.csr_array(problem.x)
+        x.indices, x.indptr = x.indices.astype(np.int64), x.indptr.astype(np.int64)  # as if large
+        problem = tiny_problem(90, classes=classes, x=x)
     fitted = fit(problem)
     assert np.allclose(fitted.part.outputs(problem), expected, atol=1e-6)
     assert np.allclose(fitted.val, expected[problem.masks.val[:, 0]], atol=1e-6)

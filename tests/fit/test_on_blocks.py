@@ -33,7 +33,16 @@ from tiny_problem import QUICK
 
 pytestmark = pytest.mark.usefixtures("few_epochs")
 NODES, WORKERS = 90, 3
-KINDS = ("lightgbm", "linear+neighbours", "linear+rows", "mlp", "gcn+mmp", "gcn-res", "linkx")
+KINDS = (
+    "lightgbm",
+    "extra-trees",
+    "linear+neighbours",
+    "linear+rows",
+    "mlp",
+    "gcn+mmp",
+    "gcn-res",
+    "linkx",
+)
 
 
 @pytest.fixture(scope="module", params=["directed", "sparse", "wide", "weighted"])
@@ -105,6 +114,14 @@ def in_ram(model, graph):
 
 def test_every_kind_says_what_it_says_in_ram(graph, staff):
     model = of_all_kinds(graph, KINDS)
+    outputs = block_outputs(staff, model, graph)
+    assert np.abs(outputs - in_ram(model, graph)).max() < 1e-5
+    assert np.ptp(outputs) > 0.01
+
+
+@pytest.mark.parametrize("tables", ["directed", "sparse"], indirect=True)
+def test_so_do_nearest_neighbours_of_a_few_numbers(graph, staff):
+    model = of_all_kinds(graph, ["nearest"])
     outputs = block_outputs(staff, model, graph)
     assert np.abs(outputs - in_ram(model, graph)).max() < 1e-5
     assert np.ptp(outputs) > 0.01

@@ -246,8 +246,13 @@ class _Forest:
 
 
 def _columns(features: Matrix) -> Matrix:
-    """Features in the form that scikit-learn's trees take."""
-    return sparse.csc_matrix(features) if sparse.issparse(features) else features
+    """Features in the form that scikit-learn's trees take: no sparse ones with long indices."""
+    if not sparse.issparse(features):
+        return features
+    columns = sparse.csc_matrix(features)
+    columns.indices = columns.indices.astype(np.int32)
+    columns.indptr = columns.indptr.astype(np.int32)
+    return columns
 
 
 def _depth(roots: NDArray[np.int32], below: NDArray[np.int32]) -> int:
