@@ -44,6 +44,8 @@ class TestStatistics:
     def test_of_a_number(self):
         found = made({"hours": HOURS["hours"]}, PAIRS)
         assert found == {
+            "edges from it: number": [3, 2, 0, 0],
+            "edges to it: number": [0, 3, 2, 0],
             "hours of edges from it: mean": [2, 6.5, None, None],
             "hours of edges from it: least": [1.5, 4.5, None, None],
             "hours of edges from it: greatest": [2.5, 8.5, None, None],
@@ -55,6 +57,7 @@ class TestStatistics:
     def test_without_a_direction_are_of_all_edges_and_loops_count_once(self):
         found = made({"hours": HOURS["hours"]}, PAIRS, ways=("at",))
         assert found == {
+            "edges at it: number": [3, 4, 2, 0],
             "hours of edges at it: mean": [2, pytest.approx(14.5 / 3), 5.5, None],
             "hours of edges at it: least": [1.5, 1.5, 2.5, None],
             "hours of edges at it: greatest": [2.5, 8.5, 8.5, None],
@@ -63,6 +66,8 @@ class TestStatistics:
     def test_of_a_category(self):
         found = made({"how": ["car", "car", "bus", None, "bus"]}, PAIRS)
         assert found == {
+            "edges from it: number": [3, 2, 0, 0],
+            "edges to it: number": [0, 3, 2, 0],
             "edges from it where how is bus: number": [1, 1, 0, 0],
             "edges from it where how is car: number": [2, 0, 0, 0],
             "edges to it where how is bus: number": [0, 2, 0, 0],
@@ -78,6 +83,8 @@ class TestStatistics:
     def test_of_a_flag_are_shares(self):
         found = made({"late": [True, False, None, True, True]}, PAIRS)
         assert found == {
+            "edges from it: number": [3, 2, 0, 0],
+            "edges to it: number": [0, 3, 2, 0],
             "late of edges from it: mean": [0.5, 1, None, None],
             "late of edges to it: mean": [None, 1, 0.5, None],
         }
@@ -104,7 +111,8 @@ class TestStatistics:
     def test_of_many_values_are_of_the_most_frequent(self):
         values = [f"v{number}" for number in range(50) for _ in range(2 + (number < 20))]
         found = made({"how": values}, [(0, 1)] * len(values), ways=("at",))
-        assert len(found) == 20
+        assert len(found) == 1 + 20
+        assert found.pop("edges at it: number") == [120, 120, 0, 0]
         assert all(column == [3, 3, 0, 0] for column in found.values())
 
     def test_of_equal_numbers_in_a_category_are_equal(self):
@@ -118,7 +126,7 @@ class TestStatistics:
     def test_are_not_more_than_fit(self):
         columns = {f"n{number}": np.arange(5) + number / 3 for number in range(200)}
         graph = read(ENDS | columns)
-        assert len(graph.encoder.edges.columns) == 500 // 6
+        assert len(graph.encoder.edges.columns) == (500 - 2) // 6
         assert sum("not used" in line and "'n83'" in line for line in graph.warnings) == 1
 
 
@@ -147,14 +155,11 @@ class TestReading:
     def test_features_follow_those_of_the_node_table(self):
         graph = read(HOURS)
         names = graph.encoder.feature_names
-        assert names[0] == "v"
-        assert names[1:3] == [
-            "hours of edges from it: mean",
-            "hours of edges from it: mean is missing",
-        ]
-        assert graph.data.x[:, 2].tolist() == [0, 0, 1, 1]
+        mean = "hours of edges from it: mean"
+        assert names[:4] == ["v", "edges from it: number", mean, f"{mean} is missing"]
+        assert graph.data.x[:, 3].tolist() == [0, 0, 1, 1]
         assert not any("not used" in line for line in graph.warnings)
-        told = "edges: from column 'hours', 6 statistics of each node's edges become columns of"
+        told = "edges: from column 'hours', 8 statistics of each node's edges become columns of"
         assert any(line.startswith(told) for line in graph.warnings)
 
     def test_edges_listed_both_ways_or_said_to_have_no_direction_are_taken_together(self):
@@ -175,7 +180,7 @@ class TestReading:
         graph = read([first, second])
         assert graph.data.x.tolist() == read(HOURS).data.x.tolist()
         (told,) = (line for line in graph.warnings if "not used" in line)
-        assert told.startswith("edges[0]: from column 'hours', 6")
+        assert told.startswith("edges[0]: from column 'hours', 8")
         assert told.endswith("not used: column 'more'")
 
     def test_tables_with_columns_of_several_types(self):

@@ -2,9 +2,10 @@ r"""Columns of an edge table become columns of its nodes: statistics of the edge
 
 Of a number :math:`v_e` these are its mean, least and greatest value over the edges :math:`e` from a
 node, and over those to it; of a category, the number of edges with each of its frequent values; and
-of a number beside a category of few values, its mean where the category has each of them. If edges
-have no direction, those at either end of a node are taken together. Where a node has no such edge,
-a number of edges is 0 and all else is missing.
+of a number beside a category of few values, its mean where the category has each of them. Beside
+these is the number of all edges, where edges that come again count again. If edges have no
+direction, those at either end of a node are taken together. Where a node has no such edge, a number
+of edges is 0 and all else is missing.
 """
 
 from __future__ import annotations
@@ -185,7 +186,8 @@ def _looks(fitted: EdgeColumns) -> Iterator[_Look]:
     categories = [column for column in fitted.columns if isinstance(column, Category)]
     codes = [column.category for column in fitted.columns if isinstance(column, Code)]
     few = [category for category in categories if len(category.values) <= _FEW]
-    for way in fitted.ways:
+    for way in fitted.ways if numbers or categories else ():
+        yield _Look(way, ("number",))
         for number in numbers:
             is_flag = isinstance(number, Flag)
             yield _Look(way, ("mean",) if is_flag else ("mean", "least", "greatest"), number)
