@@ -170,7 +170,10 @@ def find_roles(nodes: UnreadTable, edges: UnreadTable, options: ReadOptions) -> 
     if encoder is None:
         uses += [(role, getattr(options, role)) for role in _SETS]
         asked = [(reading, name) for reading in _READINGS for name in getattr(options, reading)]
-        uses += [use for use in asked if use[1] in nodes.columns or use[1] not in edges.columns]
+        for reading, name in asked:
+            if name not in (either := [*nodes.columns, *edges.columns]):
+                raise unknown_name(f"column of either table for {reading}", name, either)
+        uses += [(reading, name) for reading, name in asked if name in nodes.columns]
     taken = {find_column(nodes, "id", options.id): "id"}
     for role, name in uses:
         if name is not None:

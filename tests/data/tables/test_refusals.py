@@ -31,8 +31,11 @@ TEXT, ENDS = "id,v,k\na,1,x\nb,2,y\nc,3,x\n", "s,t\na,b\n"
         ({"target": True}, "no column of edges for target named True"),
         ({"weight": "x"}, "no column of edges for weight named 'x'"),
         ({"split": "prat"}, "no column of nodes for split named 'prat'; did you mean part"),
-        ({"categorical": ["vv"]}, "no column of nodes for categorical named 'vv'; did you mean v"),
-        ({"text": [3]}, "no column of nodes for text named 3"),
+        (
+            {"categorical": ["vv"]},
+            "no column of either table for categorical named 'vv'; did you mean v",
+        ),
+        ({"text": [3]}, "no column of either table for text named 3"),
         ({"drop": "v"}, "drop='v' is no list of columns"),
         ({"label": "id"}, "column 'id' of nodes cannot be both id and label; name another one"),
         ({"id": "kind"}, "column 'kind' of nodes cannot be both id and label"),
