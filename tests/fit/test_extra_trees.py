@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.tree import ExtraTreeClassifier, ExtraTreeRegressor
 
 from memohop import UsageError
+from memohop.fit._candidate import variations
 from memohop.fit._saved import Saved, Sizes
 from memohop.fit.candidates import _extra_trees as extra
 from memohop.fit.candidates._extra_trees import ExtraTrees, ExtraTreesFamily
@@ -106,6 +107,18 @@ def test_they_stop_when_it_is_enough_but_not_without_any():
     family, problem = ExtraTreesFamily("extra-trees", "columns"), tiny_problem()
     (fits,) = family.fit(problem, family.first(problem)[:1], [0], look=second_time)
     assert len(fits[0].part.roots) == 1 + 2
+
+
+def test_means_of_words_are_no_features():
+    x = np.hstack([tiny_problem().x, np.eye(60, 20, dtype=np.float32)])
+    problem, family = tiny_problem(x=x), ExtraTreesFamily("extra-trees", "neighbours")
+    first = family.first(problem)
+    assert family.openers(problem) == 1
+    near = variations(family, problem, first[0], 5, np.random.default_rng(0))
+    assert all(one.options == {"means": "numbers"} for one in [*first, *near])
+    without = tiny_problem()
+    widths = [fit(each, "neighbours").part.width for each in (problem, without)]
+    assert widths[0] == widths[1] + 20
 
 
 def test_each_tree_of_a_large_table_learns_from_other_rows_and_is_bounded(monkeypatch):

@@ -193,6 +193,10 @@ class ExtraTreesFamily(ViewFamily):
         """None beside the table."""
         return 0
 
+    def _ways(self, problem: Problem) -> list[dict[str, bool | int | float | str]]:
+        """Without the means of words: of features drawn at random, few would say anything."""
+        return super()._ways(problem)[:1]
+
 
 class _Forest:
     """Trees of scikit-learn, taken over one by one into arrays for all of them."""
