@@ -1,4 +1,4 @@
-"""Codes and names that are mostly different are read by their pieces."""
+"""Codes that are mostly different are read by their pieces."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pieces_of(text):
     pieces = {f"is {text}", f"has the length {len(text)}", f"has the form {form}"}
     for size in range(1, min(3, len(text)) + 1):
         pieces |= {f"begins with {text[:size]}", f"ends with {text[-size:]}"}
-    return pieces | {f"has {text[at : at + 2]}" for at in range(min(len(text), 64) - 1)}
+    return pieces
 
 
 class TestPieces:
@@ -64,7 +64,7 @@ class TestPieces:
         assert x[:-1, -1].max() == 0
 
     @settings(max_examples=30)
-    @given(st.lists(st.text("abAB01- é漢", max_size=80), max_size=30))
+    @given(st.lists(st.text("AB01-É", max_size=80) | st.just("é b"), max_size=4))
     def test_are_those_of_each_string_by_itself(self, some):
         texts = [text for text in some if text not in {"", "NA"}] + codes(rows=80)
         encoder, _ = fit_columns([("v", pa.chunked_array([texts]))])
@@ -77,7 +77,7 @@ class TestPieces:
             assert there == pieces_of(text).intersection(column.vocabulary)
 
     def test_are_in_two_strings_and_not_in_all(self, encoded):
-        values = [f"x{code}!" for code in codes()]
+        values = [f"X{code}!" for code in codes()]
         encoder, x, _ = encoded(v=values)
         times = x.sum(axis=0)
         assert times.min() >= 2
@@ -131,10 +131,9 @@ class TestWhichColumns:
             codes(),
             [f"{'NS'[n % 2]}{DRAW.randrange(10**6):06}" for n in range(ROWS)],  # two halves
             [f"{n * n:05}" for n in range(ROWS)],  # zip codes: more in some regions than in others
-            [*NAMES, *(name[::-1] for name in NAMES)],
-            [f"北京市{chr(0x4E00 + n)}" + "路" * (n % 3) for n in range(ROWS)],
+            [code.lower() for code in codes() if len(code) == 5],  # of one length
         ],
-        ids=["codes", "halves", "digits", "names", "Chinese"],
+        ids=["codes", "halves", "digits", "lower case"],
     )
     def test_with_structure_are_pieces(self, values):
         assert kinds(values) == ["Pieces"]
@@ -144,12 +143,13 @@ class TestWhichColumns:
         [
             (codes()[:50], []),  # few
             (codes() * 2, ["Category"]),
-            ([*codes(), *["other"] * ROWS], ["Category"]),
-            ([*codes(), *["other"] * (ROWS - 1)], ["Pieces"]),
-            ([*NO_STRUCTURE["tokens"], "twice", "twice"], ["Pieces"]),  # of another length
+            ([*codes(), *["OTHER"] * ROWS], ["Category"]),
+            ([*codes(), *["OTHER"] * (ROWS - 1)], ["Pieces"]),
             ([*NO_STRUCTURE["tokens"], *["lettersonly"] * 2], ["Category"]),
             ([f"{code * 30}" for code in codes()], []),  # long
             ([f"{code} of a {code}" for code in codes()], ["Words"]),
+            ([*NAMES, *(name[::-1] for name in NAMES)], []),
+            ([f"北京市{chr(0x4E00 + n)}" + "路" * (n % 3) for n in range(ROWS)], []),
             ([], []),
             ([None] * 99, []),
             ([" "] * 99, []),
@@ -173,7 +173,7 @@ class TestGraphs:
         graph = read_graph(self.nodes(), edges, label="kind")
         assert not any("id " in name for name in graph.encoder.feature_names)
         (told,) = (line for line in graph.warnings if "'icao'" in line)
-        assert "is read as pieces of strings" in told
+        assert "is read as pieces of codes" in told
         assert "--drop icao leaves it out" in told
         left = read_graph(self.nodes(), edges, label="kind", drop=["icao"])
         assert left.encoder.feature_names == ["constant"]

@@ -1,4 +1,4 @@
-"""How a column of strings becomes features: as words, as pieces of strings or as a category."""
+"""How a column of strings becomes features: as words, as pieces of codes or as a category."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ CATEGORIES = 10_000
 WORDS = 10_000
 """The most words of a text column that get a feature of their own."""
 PIECES = 3_000
-"""The most pieces of strings that get a feature of their own."""
-_STRINGS_OF_A_PIECE = 5  # in the column, so that a small table has few
+"""The most pieces of codes that get a feature of their own."""
+_CODES_OF_A_PIECE = 5  # in the column, so that a small table has few
 _FEW_TEXTS = 50  # up to so many different texts are a category
 _ROWS = 1 << 16  # texts that are cut at a time, and that are looked at to decide
 _SHORT = 64  # characters that strings have on average at most to be cut into pieces
+_CODE = r"^(?:[^\s\p{Ll}\p{Lo}]+|\S*\pN\S*)$"
 _BY_CHANCE = 0.01  # how probable a spread is at least that is taken for an even one
 
 _Parts: TypeAlias = Iterator[tuple[NDArray[np.int64], pa.Array]]
@@ -122,32 +123,32 @@ class Words(Bag, frozen=True, tag="words"):
 
 
 class Pieces(Bag, frozen=True, tag="pieces"):
-    """1 for each piece of ``vocabulary`` that a string has: codes and names, mostly all different.
+    """1 for each piece of ``vocabulary`` that a code has; codes are mostly all different.
 
-    Pieces are the first one, two and three characters and the last ones, two in a row anywhere, the
-    number of characters, the string with all letters as ``a`` and all digits as ``0``, and the
-    string itself, in lower case. Those of at least two strings, but not of all, are kept: the most
-    frequent ones, up to ``PIECES`` and to a fifth of the number of strings. A code that comes later
-    still has its beginning.
+    Pieces are the first one, two and three characters and the last ones, the number of characters,
+    the code with all letters as ``a`` and all digits as ``0``, and the code itself, in lower case.
+    Those of at least two codes, but not of all, are kept: the most frequent ones, up to ``PIECES``
+    and to a fifth of the number of codes. A code that comes later still has its beginning.
 
     Running numbers, and numbers and characters drawn at random, have no pieces that say anything.
+    Names are no codes: their pieces say little each, and would drown the other columns.
     """
 
     asked_for: ClassVar[Reading] = "text"
-    read_as: ClassVar[str | None] = "pieces of strings"
+    read_as: ClassVar[str | None] = "pieces of codes"
 
     @classmethod
     def fit(cls, cells: Cells) -> Self:
-        """Short strings, more than half of which occur once, and that are not drawn at random."""
+        """Short codes, more than half of which occur once, and that are not drawn at random."""
         there = cells.text.drop_null()
         once = pc.sum(pc.equal(pc.value_counts(there).field("counts"), 1)).as_py() or 0
         if len(there) <= _FEW_TEXTS or 2 * once <= len(there):
             raise RejectColumn("its strings are few, or repeated")
         some = _some(there)
-        if pc.mean(pc.utf8_length(some)).as_py() > _SHORT or _are_arbitrary(some):
-            raise RejectColumn("its strings are long, or without structure")
+        if not _are_codes(some) or _are_arbitrary(some):
+            raise RejectColumn("its strings are names, long, or without structure")
         frequency = {piece: times for piece, times in cls.count(some).items() if times < len(some)}
-        kept = _most_frequent(frequency, min(PIECES, len(there) // _STRINGS_OF_A_PIECE))
+        kept = _most_frequent(frequency, min(PIECES, len(there) // _CODES_OF_A_PIECE))
         if not kept:
             raise SaysNothing
         texts = tuple(frequency[piece] * len(there) // len(some) for piece in kept)
@@ -169,8 +170,6 @@ class Pieces(Bag, frozen=True, tag="pieces"):
                 found.append(("begins with", _from(whole, 0, size)))
                 end = pc.utf8_slice_codeunits(whole, -size)
                 found.append(("ends with", pc.if_else(pc.greater_equal(length, size), end, None)))
-            most = min(pc.max(length).as_py() or 0, _SHORT)
-            found += [("has", _from(whole, at, 2)) for at in range(most - 1)]
             rows = [np.flatnonzero(part.is_valid()) for _, part in found]
             named = [
                 pc.binary_join_element_wise(what, part.drop_null(), " ") for what, part in found
@@ -184,12 +183,12 @@ class Pieces(Bag, frozen=True, tag="pieces"):
     def describe(self) -> str:
         """How many pieces have a feature."""
         number = count(len(self.vocabulary), "piece")
-        return f"one feature for each of {number}: first, last and other characters, length"
+        return f"one feature for each of {number}: first and last characters, length, form"
 
     def surprise(self, cells: Cells) -> str | None:
         """A line in any case: a second column of ids, for example, had better be left out."""
         return super().surprise(cells) or (
-            f"column {self.name!r} is read as pieces of strings, since most of its values are "
+            f"column {self.name!r} is read as pieces of codes, since most of its values are "
             f"different, such as {cells.text.drop_null()[0].as_py()!r} (drop=[{self.name!r}], "
             f"--drop {self.name} leaves it out)"
         )
@@ -275,6 +274,17 @@ def _from(texts: pa.Array, start: int, size: int) -> pa.Array:
     """So many characters of each string, null where it has fewer."""
     there = pc.greater_equal(pc.utf8_length(texts), start + size)
     return pc.if_else(there, pc.utf8_slice_codeunits(texts, start, start + size), None)
+
+
+def _are_codes(texts: pa.ChunkedArray) -> bool:
+    """Whether strings are short, and of one length, or nearly all without spaces and spelled as
+    names are not: with a digit, or without letters other than capitals.
+    """
+    length = pc.utf8_length(texts)
+    if pc.mean(length).as_py() > _SHORT:
+        return False
+    spelled = pc.match_substring_regex(texts, _CODE)
+    return pc.count_distinct(length).as_py() == 1 or pc.mean(spelled).as_py() >= NEARLY_ALL
 
 
 def _are_arbitrary(texts: pa.ChunkedArray) -> bool:
