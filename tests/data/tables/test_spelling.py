@@ -345,15 +345,40 @@ def test_labels_and_times_of_nodes_profit(files, tmp_path):
     graph = read_graph(*paths, label="price", time_column="day")
     assert graph.task == "numbers"
     assert graph.data.y.tolist() == [1000 * n for n in range(1, 61)]
-    assert any(
-        "a number to predict, from 1000 to 60000 $, 60 nodes" in note for note in graph.notes
-    )
-    assert any("test nodes; the day first, as '13/03/2024' shows" in n for n in graph.notes)
+    assert "label 'price' is read as numbers in $" in graph.warnings
+    day = "column 'day' is read as times, the day first, as '13/03/2024' shows"
+    assert day in graph.warnings
     days = np.arange(60) % 28
     assert days[graph.masks.test].min() > days[graph.masks.val].max()
     prepared = memohop.prepare(*paths, tmp_path / "g", label="price", time_column="day")
     np.testing.assert_array_equal(prepared.y, graph.data.y)
     np.testing.assert_array_equal(prepared.masks.test, graph.masks.test)
+    assert day in prepared.warnings
+
+
+def test_labels_with_decimal_commas_are_told():
+    nodes = {"id": [*range(60)], "size": [f"{n},5" for n in range(60)]}
+    graph = read_graph(nodes, {"s": [0], "t": [1]}, label="size")
+    assert graph.data.y.tolist() == [n + 0.5 for n in range(60)]
+    assert any("numbers, with decimal commas" in line for line in graph.warnings)
+
+
+@pytest.mark.parametrize(
+    ("weights", "read"),
+    [(["1.2k", "+3", "1,000"], [1200, 3, 1000]), (["5 %", "7%", "1%"], [5, 7, 1])],
+)
+def test_weights_are_spelled_numbers_without_a_unit(weights, read, files, tmp_path):
+    rows = [f'{n},{n + 1},"{weight}"' for n, weight in enumerate(weights)]
+    nodes = "id,v,kind\n0,1,x\n1,2,y\n2,3,x\n3,4,y\n"
+    paths = files(nodes, "\n".join(["source,target,w", *rows, ""]))
+    graph = read_graph(*paths, label="kind", weight="w", directed=True)
+    assert graph.data.edge_weight.tolist() == read
+    prepared = memohop.prepare(*paths, tmp_path / "g", label="kind", weight="w", directed=True)
+    assert prepared.out.weights.tolist() == read
+    for wrong in ("$5", "1,5", "5 km", "5.1.2024"):
+        paths = files(nodes, f'source,target,w\n0,1,"{wrong}"\n1,2,"{wrong}"\n')
+        with pytest.raises(DataError, match=f"has the weight '.{wrong[1:]}' in row 1"):
+            read_graph(*paths, label="kind", weight="w")
 
 
 def test_stars_stay_classes():

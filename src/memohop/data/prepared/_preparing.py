@@ -209,9 +209,9 @@ def _write_targets(work: Path, roles: Roles, options: ReadOptions, count: int) -
     if not roles.sets:
         return labels
     table = roles.nodes.read([*roles.sets.values()], text=roles.spelled)
-    masks, groups, notes = read_sets(table, roles.sets, labels)
+    masks, groups, notes, warnings = read_sets(table, roles.sets, labels)
     if masks is not None:
         np.save(work / "sets.npy", np.stack(masks, axis=1))
     if groups is not None:
         np.save(work / "groups.npy", groups)
-    return labels._replace(notes=[*labels.notes, *notes])
+    return labels._replace(notes=[*labels.notes, *notes], warnings=[*labels.warnings, *warnings])

@@ -200,6 +200,12 @@ class Cells:
         """How strings are read, as the column as a whole decided."""
         return [] if self.spelling is None else self.spelling.guesses()
 
+    def told(self, what: str) -> list[str]:
+        """A line on that, and on a unit, if ``what`` is read so; none if it needs none."""
+        if self.spelling is None or not (self.unit or self.guesses):
+            return []
+        return [f"{what} is read as {', '.join([self.spelling.noun, *self.guesses])}"]
+
     @cached_property
     def spelled(self) -> pa.ChunkedArray:
         """The cells; or the numbers that strings spell, null where they spell none."""

@@ -153,13 +153,12 @@ def _number_labels(cells: Cells, *, checked: bool) -> Labels:
             f"the label column {name!r} holds {known[0]:g} in every row; there is nothing to "
             "predict: give labels that differ"
         )
-    ends = f", from {known.min():g} to {known.max():g} {cells.unit}" if known.size else ""
-    ends = "".join([ends.rstrip(), *(f", {guess}" for guess in cells.guesses)])
+    ends = f", from {known.min():g} to {known.max():g}" if known.size else ""
     note = (
         f"label {name!r}: a number to predict{ends}, {known.size} nodes with a label and "
         f"{y.size - known.size} without (task=classes predicts classes instead)"
     )
-    return Labels(y, [], "numbers", [note])
+    return Labels(y, [], "numbers", [note], cells.told(f"label {name!r}"))
 
 
 def _class_labels(cells: Cells, classes: Sequence[Class] | None, *, checked: bool) -> Labels:

@@ -26,25 +26,29 @@ _LATEST = 0.2  # share of the labelled nodes that is for testing, and that befor
 
 def read_sets(
     table: pa.Table, roles: Mapping[str, str], labels: Labels
-) -> tuple[OwnSplit | None, NDArray[np.int64] | None, list[str]]:
-    """The split and groups that columns of the node table say, and how many nodes are where."""
+) -> tuple[OwnSplit | None, NDArray[np.int64] | None, list[str], list[str]]:
+    """The split and groups that columns of the node table say, how many nodes are where, and how
+    times were read, if that was a guess.
+    """
     split = groups = None
-    notes = []
+    notes: list[str] = []
+    warnings: list[str] = []
     for role, read in (("split", sets_by_word), ("time_column", sets_by_time)):
         if role in roles:
             cells = Cells(roles[role], table[roles[role]])
             split = read(cells, labels.known)
+            if role == "time_column":
+                warnings = cells.told(f"column {roles[role]!r}")
             train, val, test = (int(mask.sum()) for mask in split)
             left = int(labels.known.sum()) - train - val - test
             notes.append(
                 f"column {roles[role]!r}: {train} training, {val} validation and {test} test nodes"
                 + f"; {left} labelled node(s) are in none of them" * (left > 0)
-                + "".join(f"; {guess}" for guess in cells.guesses * (role == "time_column"))
             )
     if "group" in roles:
         groups = _group_codes(Cells(roles["group"], table[roles["group"]]))
         notes.append(f"column {roles['group']!r}: {groups.max() + 1} groups of nodes")
-    return split, groups, notes
+    return split, groups, notes, warnings
 
 
 def sets_by_word(cells: Cells, labelled: Mask) -> OwnSplit:

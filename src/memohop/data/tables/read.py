@@ -181,13 +181,13 @@ def describe_nodes(
     if label is not None:
         labels = read_labels(table[label], label, how.task, how.classes)
         table = table.drop_columns([label])
-    masks, groups, notes = read_sets(table, sets or {}, labels)
+    masks, groups, notes, warnings = read_sets(table, sets or {}, labels)
     table = table.drop_columns([*(sets or {}).values()])
-    surprises: list[str] = []
     encoder = how.encoder
     if encoder is None:
         named = zip(table.column_names, table.columns, strict=True)
         encoder, surprises = fit_columns(named, readings)
+        warnings += surprises
         notes += encoder.describe()
     x, told = encoder.transform(table)
     notes += told
@@ -195,7 +195,7 @@ def describe_nodes(
         used = {column.name for column in encoder.columns}
         more = [name for name in table.column_names if name not in used]
         notes += [f"not used: {listed(more)}"] if more else []
-    return Described(x, labels, encoder, notes, masks, groups, surprises)
+    return Described(x, labels, encoder, notes, masks, groups, warnings)
 
 
 def own_graph(
