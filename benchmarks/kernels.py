@@ -30,7 +30,7 @@ CELLS = (
 )
 OPERATIONS = {  # the modules that ask for each operation's kernels
     "gated update": ("memohop.nn._ops.update",),
-    "graph product": ("memohop.nn._ops.fixed_matrix",),
+    "graph product": ("memohop.nn._ops.pattern",),
     "weighted product, softmax": ("memohop.nn._ops.products",),
     "scores of arcs": ("memohop.nn._ops.attention",),
     "dropout": ("memohop.nn._dropout",),

@@ -26,9 +26,9 @@ from memohop.nn._mmp import keep_and_absorb as keep_and_absorb
 from memohop.nn._normalisation import BatchNorm as BatchNorm
 from memohop.nn._operation import Operation as Operation
 from memohop.nn._operation import kernels_for as kernels_for
-from memohop.nn._ops.fixed_matrix import FixedMatrix as FixedMatrix
-from memohop.nn._ops.fixed_matrix import fixed_product as fixed_product
+from memohop.nn._ops.pattern import FixedMatrix as FixedMatrix
 from memohop.nn._ops.pattern import Pattern as Pattern
+from memohop.nn._ops.pattern import fixed_product as fixed_product
 from memohop.nn._ops.products import inner as inner
 from memohop.nn._ops.products import row_sums as row_sums
 from memohop.nn._ops.products import weighted_product as weighted_product

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from memohop.data.sparse_features import as_csr
 from memohop.nn._dropout import Dropout
 from memohop.nn._operation import Operation, kernels_for
-from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn._ops.pattern import Pattern
+from memohop.nn._ops.pattern import FixedMatrix, Pattern, fixed_product
 from memohop.nn._ops.products import weighted_product
 from memohop.nn._randomness import Place, place_words
 

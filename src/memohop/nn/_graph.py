@@ -17,8 +17,7 @@ from memohop.data.arcs import (
     normalised,
 )
 from memohop.errors import check_choice
-from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn._ops.pattern import Pattern
+from memohop.nn._ops.pattern import FixedMatrix, Pattern, fixed_product
 from memohop.nn._ops.products import row_sums, weighted_product
 
 

@@ -17,8 +17,7 @@ from memohop.nn._dropout import Dropout
 from memohop.nn._features import FeatureLinear
 from memohop.nn._operation import Operation
 from memohop.nn._ops.attention import attend, attend_dynamically
-from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn._ops.pattern import Pattern
+from memohop.nn._ops.pattern import FixedMatrix, Pattern, fixed_product
 from memohop.nn._ops.products import inner, row_softmax, weighted_product
 from memohop.nn._ops.update import gated_update
 from memohop.nn._randomness import Draw, Place

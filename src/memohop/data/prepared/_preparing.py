@@ -19,9 +19,8 @@ from memohop.data.prepared._links import LinkDatabase
 from memohop.data.prepared._many_files import Files, find_files, open_files
 from memohop.data.prepared._reading import Prepared, open_prepared
 from memohop.data.read_options import ReadOptions, Roles, find_roles
-from memohop.data.tables.labels import Labels, no_labels, read_labels
+from memohop.data.tables.labels import Labels, no_labels, read_labels, read_sets
 from memohop.data.tables.links import unused
-from memohop.data.tables.node_sets import read_sets
 from memohop.errors import DataError, UsageError, whole_number
 from memohop.folders import NO_DIGEST, sealed, sha256_of, working_folders
 from memohop.outputs import listed

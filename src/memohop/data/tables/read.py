@@ -19,9 +19,8 @@ from memohop.data.tables.cells import Reading, spelled_whole
 from memohop.data.tables.column import Matrix
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
 from memohop.data.tables.edge_columns import EdgeStatistics
-from memohop.data.tables.labels import Labels, no_labels, read_labels
+from memohop.data.tables.labels import Labels, no_labels, read_labels, read_sets
 from memohop.data.tables.links import Links, node_ids, read_edges
-from memohop.data.tables.node_sets import read_sets
 from memohop.data.tables.sources import TableLike, check_alike, open_table
 from memohop.errors import UsageError
 from memohop.outputs import listed

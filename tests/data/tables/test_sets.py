@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memohop.data.tables import read_graph
 from memohop.data.tables.cells import Cells
-from memohop.data.tables.node_sets import sets_by_time
+from memohop.data.tables.labels import sets_by_time
 from memohop.errors import DataError
 
 KINDS = ["x", "y", "x", "y", "x", "y", None, "x"]
