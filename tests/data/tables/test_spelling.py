@@ -96,6 +96,7 @@ class TestNumbers:
                 "-",
             ),
             *(
+                "007AB",
                 "10-20",
                 "1/2",
                 "12:30",
@@ -198,6 +199,7 @@ class TestTimes:
         ("cells", "first", "proof"),
         [
             (["01/02/2023", "13/02/2023"], "day", "13/02/2023"),
+            (["31/02/2023", "01/02/2023", "13/02/2023"], "day", "13/02/2023"),
             (["01/02/2023", "01/13/2023"], "month", "01/13/2023"),
             (["13/02/2023", "14/02/2023", "01/13/2023"], "day", "13/02/2023"),
             (["01/02/2023", "03/04/2023"], "month", None),
@@ -257,7 +259,7 @@ class TestColumns:
         assert "the number in $" in encoder.describe()[0]
         again, notes = saved(encoder).transform(pa.table({"v": ["$237,000,000", "€1"]}))
         assert again[:, 0].tolist() == [x[0, 0], 0]
-        assert "1 value that are not numbers, such as '€1'" in notes[0]
+        assert "1 value that are not numbers in $, such as '€1'" in notes[0]
 
     def test_placeholders_are_missing_however_many(self, encoded):
         encoder, x, _ = encoded(v=["NR"] * 6 + ["178 min", "90 min", "n/a"])

@@ -158,7 +158,7 @@ class Number(Column, frozen=True, tag="number"):
         if cells.spelled.null_count == len(cells.spelled):
             raise cells.not_as_fitted(self.spelling.noun)
         return cells.numbers, [
-            f"column {self.name!r}: {count(words, 'value')} that are not numbers, "
+            f"column {self.name!r}: {count(words, 'value')} that are not {self.spelling.noun}, "
             f"such as {cells.column[int(cells.words[0])].as_py()!r}, count as missing"
         ]
 

@@ -125,7 +125,11 @@ def numbers_in(text: pa.ChunkedArray, *, decimal_comma: bool) -> Numbers:
     signs = pc.binary_join_element_wise(field["sign"], field["minus"], "")
     negative = pc.match_substring_regex(signs, f"[{_MINUS}]").to_numpy(zero_copy_only=False)
     values = np.where(negative | opened, -values, values) * power
-    kept = (opened == closed) & (pc.utf8_length(signs).to_numpy() <= 1)
+    code = pc.and_(  # 007AB
+        pc.match_substring_regex(digits, "^0[0-9]"),
+        pc.match_substring_regex(field["after"], r"^\S"),
+    ).to_numpy(zero_copy_only=False)
+    kept = (opened == closed) & (pc.utf8_length(signs).to_numpy() <= 1) & ~code
     return Numbers(rows[kept], values[kept], unit.filter(pa.array(kept)))
 
 
@@ -185,6 +189,7 @@ _TIMES = (
     rf"^{_HOUR}$",
     *_TWO_NUMBERS,
 )
+_TRIED = 1000  # dates that may show the order
 _HALVES = pa.array(["a", "A", "p", "P"])
 _DEFAULTS = {"year": "1970", "month": "1", "day": "1", "hour": "0", "minute": "0", "second": "0"}
 
@@ -235,8 +240,9 @@ class TimeSpelling(msgspec.Struct, frozen=True, tag="time"):
             order = max(("day", "month"), key=lambda name: len(proofs[name]))
         elif with_points or ((left == 1).all() and not (right == 1).all()):
             order = "day"
-        proof = text[min(proofs[order])].as_py() if proofs[order] else None
-        return cls(order, proof)
+        shown = text.take(pa.array(sorted(proofs[order])[:_TRIED], pa.int64()))
+        dates = shown.filter(cls(order).read(shown).is_valid())  # without a 31 February
+        return cls(order, dates[0].as_py() if len(dates) else None)
 
     def read(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
         """The seconds since 1970 began, null where a string is no time; those of UTC, if zoned."""
