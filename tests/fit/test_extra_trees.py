@@ -121,6 +121,23 @@ def test_means_of_words_are_no_features():
     assert widths[0] == widths[1] + 20
 
 
+def test_a_table_with_words_has_forests_without_them_and_others_one():
+    x = np.hstack([np.eye(60, 20, dtype=np.float32), tiny_problem().x])
+    for words in (x, sparse.csr_array(x)):
+        problem = tiny_problem(x=words)
+        numbers, everything = (fit(problem, number=number).part for number in (0, 1))
+        assert {*numbers.feature.tolist()} == {20, 21, 22}
+        assert min(everything.feature) < 20
+        alone = fit(tiny_problem()).part
+        assert np.array_equal(numbers.of_features(words), alone.of_features(tiny_problem().x))
+    family = ExtraTreesFamily("extra-trees", "columns")
+    assert [family.openers(each) for each in (problem, tiny_problem())] == [2, 1]
+    near = variations(
+        family, tiny_problem(), family.first(tiny_problem())[0], 9, np.random.default_rng(0)
+    )
+    assert {one.numbers["rare_features"] for one in near} == {1.0}
+
+
 def test_each_tree_of_a_large_table_learns_from_other_rows_and_is_bounded(monkeypatch):
     monkeypatch.setattr(extra, "_ROWS", 20)
     problem = tiny_problem(400, classes=20)
