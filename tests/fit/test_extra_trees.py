@@ -115,7 +115,7 @@ def test_means_of_words_are_no_features():
     first = family.first(problem)
     assert family.openers(problem) == 1
     near = variations(family, problem, first[0], 5, np.random.default_rng(0))
-    assert all(one.options == {"means": "numbers"} for one in [*first, *near])
+    assert all(setting.options == {"means": "numbers"} for setting in [*first, *near])
     without = tiny_problem()
     widths = [fit(each, "neighbours").part.width for each in (problem, without)]
     assert widths[0] == widths[1] + 20
@@ -135,7 +135,7 @@ def test_a_table_with_words_has_forests_without_them_and_others_one():
     near = variations(
         family, tiny_problem(), family.first(tiny_problem())[0], 9, np.random.default_rng(0)
     )
-    assert {one.numbers["rare_features"] for one in near} == {1.0}
+    assert {setting.numbers["rare_features"] for setting in near} == {1.0}
 
 
 def test_each_tree_of_a_large_table_learns_from_other_rows_and_is_bounded(monkeypatch):

@@ -32,9 +32,9 @@ def made(columns, ends, ways=("from", "to"), nodes=4):
     ends = np.array(ends, dtype=np.int64).reshape(-1, 2).T
     rows, links = EdgeRows(pa.table(columns), ends), Links(ends, listed_both_ways=ways == ("at",))
     roles = SimpleNamespace(edge_readings={}, edges=SimpleNamespace(name="edges"))
-    found = EdgeStatistics.of(rows, links, roles, None, nodes)
-    assert found.fitted.ways == ways
-    return {name: column.to_pylist() for name, column in found.made.items()}
+    statistics = EdgeStatistics.of(rows, links, roles, None, nodes)
+    assert statistics.fitted.ways == ways
+    return {name: column.to_pylist() for name, column in statistics.made.items()}
 
 
 PAIRS = [(0, 1), (0, 2), (0, 1), (1, 2), (1, 1)]
@@ -42,8 +42,8 @@ PAIRS = [(0, 1), (0, 2), (0, 1), (1, 2), (1, 1)]
 
 class TestStatistics:
     def test_of_a_number(self):
-        found = made({"hours": HOURS["hours"]}, PAIRS)
-        assert found == {
+        statistics = made({"hours": HOURS["hours"]}, PAIRS)
+        assert statistics == {
             "edges from it: number": [3, 2, 0, 0],
             "edges to it: number": [0, 3, 2, 0],
             "hours of edges from it: mean": [2, 6.5, None, None],
@@ -55,8 +55,8 @@ class TestStatistics:
         }
 
     def test_without_a_direction_are_of_all_edges_and_loops_count_once(self):
-        found = made({"hours": HOURS["hours"]}, PAIRS, ways=("at",))
-        assert found == {
+        statistics = made({"hours": HOURS["hours"]}, PAIRS, ways=("at",))
+        assert statistics == {
             "edges at it: number": [3, 4, 2, 0],
             "hours of edges at it: mean": [2, pytest.approx(14.5 / 3), 5.5, None],
             "hours of edges at it: least": [1.5, 1.5, 2.5, None],
@@ -64,8 +64,8 @@ class TestStatistics:
         }
 
     def test_of_a_category(self):
-        found = made({"how": ["car", "car", "bus", None, "bus"]}, PAIRS)
-        assert found == {
+        statistics = made({"how": ["car", "car", "bus", None, "bus"]}, PAIRS)
+        assert statistics == {
             "edges from it: number": [3, 2, 0, 0],
             "edges to it: number": [0, 3, 2, 0],
             "edges from it where how is bus: number": [1, 1, 0, 0],
@@ -76,13 +76,13 @@ class TestStatistics:
 
     def test_of_a_number_within_a_category(self):
         hours, how = [1.5, 2.5, 3.5, 8.5, 4.5], ["car", "car", "bus", "bus", "bus"]
-        found = made({"hours": hours, "how": how}, PAIRS)
-        assert found["hours of edges from it where how is car: mean"] == [2, None, None, None]
-        assert found["hours of edges to it where how is bus: mean"] == [None, 4, 8.5, None]
+        statistics = made({"hours": hours, "how": how}, PAIRS)
+        assert statistics["hours of edges from it where how is car: mean"] == [2, None, None, None]
+        assert statistics["hours of edges to it where how is bus: mean"] == [None, 4, 8.5, None]
 
     def test_of_a_flag_are_shares(self):
-        found = made({"late": [True, False, None, True, True]}, PAIRS)
-        assert found == {
+        statistics = made({"late": [True, False, None, True, True]}, PAIRS)
+        assert statistics == {
             "edges from it: number": [3, 2, 0, 0],
             "edges to it: number": [0, 3, 2, 0],
             "late of edges from it: mean": [0.5, 1, None, None],
@@ -90,38 +90,38 @@ class TestStatistics:
         }
 
     def test_of_codes_are_those_of_a_number_and_of_a_category(self):
-        found = made({"type": [1, 1, 2, 2, 1]}, PAIRS)
-        assert found["type of edges from it: greatest"] == [2, 2, None, None]
-        assert found["edges from it where type is 1: number"] == [2, 1, 0, 0]
+        statistics = made({"type": [1, 1, 2, 2, 1]}, PAIRS)
+        assert statistics["type of edges from it: greatest"] == [2, 2, None, None]
+        assert statistics["edges from it where type is 1: number"] == [2, 1, 0, 0]
 
     def test_of_times_are_times(self):
         days = ["2024-05-31", "2024-06-02", None, "2024-06-03", "2024-06-03 12:00"]
-        found = made({"day": days}, PAIRS)
-        assert found["day of edges from it: mean"][0] == datetime(2024, 6, 1)
-        assert found["day of edges to it: greatest"][1:] == [
+        statistics = made({"day": days}, PAIRS)
+        assert statistics["day of edges from it: mean"][0] == datetime(2024, 6, 1)
+        assert statistics["day of edges to it: greatest"][1:] == [
             datetime(2024, 6, 3, 12),
             datetime(2024, 6, 3),
             None,
         ]
 
     def test_of_numbers_with_separators(self):
-        found = made({"price": ["1,500", "12", "?", "1,000", "n/a"]}, PAIRS)
-        assert found["price of edges from it: mean"] == [756, 1000, None, None]
+        statistics = made({"price": ["1,500", "12", "?", "1,000", "n/a"]}, PAIRS)
+        assert statistics["price of edges from it: mean"] == [756, 1000, None, None]
 
     def test_of_many_values_are_of_the_most_frequent(self):
         values = [f"v{number}" for number in range(50) for _ in range(2 + (number < 20))]
-        found = made({"how": values}, [(0, 1)] * len(values), ways=("at",))
-        assert len(found) == 1 + 20
-        assert found.pop("edges at it: number") == [120, 120, 0, 0]
-        assert all(column == [3, 3, 0, 0] for column in found.values())
+        statistics = made({"how": values}, [(0, 1)] * len(values), ways=("at",))
+        assert len(statistics) == 1 + 20
+        assert statistics.pop("edges at it: number") == [120, 120, 0, 0]
+        assert all(column == [3, 3, 0, 0] for column in statistics.values())
 
     def test_of_equal_numbers_in_a_category_are_equal(self):
         """A sum over their number may be a little less, which would look like information."""
         ends = [(n % 7, 7) for n in range(300)]
         how, hours = ["car", "bus"] * 150, [0.1, 0.7] * 150
-        found = made({"hours": hours, "how": how}, ends, nodes=8)
+        statistics = made({"hours": hours, "how": how}, ends, nodes=8)
         name = "hours of edges from it where how is bus: mean"
-        assert np.ptp([value for value in found[name] if value is not None]) < 1e-15
+        assert np.ptp([value for value in statistics[name] if value is not None]) < 1e-15
 
     def test_are_not_more_than_fit(self):
         columns = {f"n{number}": np.arange(5) + number / 3 for number in range(200)}
@@ -140,14 +140,14 @@ def test_statistics_are_those_of_each_node_by_itself(rows, ways):
     begin, end, values = zip(*rows, strict=True)
     values = [*values, 0.5, -0.5]  # not all alike, and no flags
     begin, end = np.array([*begin, 3, 3]), np.array([*end, 3, 3])
-    found = made({"n": pa.array(values, pa.float64())}, np.stack([begin, end]).T, ways)
+    statistics = made({"n": pa.array(values, pa.float64())}, np.stack([begin, end]).T, ways)
     for node in range(4):
         there = {"from": begin == node, "to": end == node, "at": (begin == node) | (end == node)}
         for way in ways:
             here = [value for value, is_mine in zip(values, there[way], strict=True) if is_mine]
             here = [value for value in here if value is not None]
             for name, of in {"mean": np.mean, "least": np.min, "greatest": np.max}.items():
-                statistic = found[f"n of edges {way} it: {name}"][node]
+                statistic = statistics[f"n of edges {way} it: {name}"][node]
                 assert statistic == (pytest.approx(of(here), abs=1e-6) if here else None)
 
 
@@ -184,11 +184,11 @@ class TestReading:
         assert told.endswith("not used: column 'more'")
 
     def test_tables_with_columns_of_several_types(self):
-        one = {"source": ["a", "b"], "target": ["b", "c"], "how": [1, 2]}
+        whole = {"source": ["a", "b"], "target": ["b", "c"], "how": [1, 2]}
         two = {"source": ["c", "d"], "target": ["d", "a"], "how": ["2", "x"]}
-        graph = read([one, two])
+        graph = read([whole, two])
         assert any("how is 2: number" in name for name in graph.encoder.feature_names)
-        read([one, two | {"how": pa.nulls(2)}])
+        read([whole, two | {"how": pa.nulls(2)}])
 
     def test_texts_and_what_tells_no_edges_apart_are_not_used(self):
         ends = {"source": list("abcd") * 20, "target": list("bcda") * 20}

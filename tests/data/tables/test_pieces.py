@@ -25,11 +25,11 @@ ROWS = 200
 
 def codes(seed=0, rows=ROWS):
     """All different: the region, and letters of which Z is rare."""
-    draw, found = random.Random(seed), {}
-    while len(found) < rows:
+    draw, codes = random.Random(seed), {}
+    while len(codes) < rows:
         tail = "".join(draw.choices(string.ascii_uppercase[:-1], k=3))
-        found[draw.choice(REGIONS) + tail] = None
-    return list(found)
+        codes[draw.choice(REGIONS) + tail] = None
+    return list(codes)
 
 
 def kinds(values):

@@ -73,10 +73,10 @@ class TestNumbers:
         ],
     )
     def test_are_read_with_their_unit(self, cell, number, unit):
-        found = numbers_in(strings("x", cell), decimal_comma=False)
-        assert found.rows.tolist() == [1]
-        assert found.values[0] == pytest.approx(number, rel=1e-15)
-        assert found.units.to_pylist() == [unit]
+        numbers = numbers_in(strings("x", cell), decimal_comma=False)
+        assert numbers.rows.tolist() == [1]
+        assert numbers.values[0] == pytest.approx(number, rel=1e-15)
+        assert numbers.units.to_pylist() == [unit]
 
     @pytest.mark.parametrize(
         "cell",
@@ -144,9 +144,9 @@ class TestNumbers:
         text = text.replace("_", "." if decimal_comma and separator == "," else separator)
         text = text.join(unit)
         negative = f"({text})" if brackets else f"-{text}"
-        found = numbers_in(strings(negative if value < 0 else text), decimal_comma=decimal_comma)
-        np.testing.assert_allclose(found.values, [value], rtol=1e-15)
-        assert found.units.to_pylist() == ["".join(unit).strip()]
+        numbers = numbers_in(strings(negative if value < 0 else text), decimal_comma=decimal_comma)
+        np.testing.assert_allclose(numbers.values, [value], rtol=1e-15)
+        assert numbers.units.to_pylist() == ["".join(unit).strip()]
 
 
 class TestTimes:

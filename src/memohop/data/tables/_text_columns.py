@@ -161,18 +161,18 @@ class Pieces(Bag, frozen=True, tag="pieces"):
             length = pc.utf8_length(whole)
             alike = pc.replace_substring_regex(whole, r"[\pL\pM]+", "a")
             alike = pc.replace_substring_regex(alike, r"\pN+", "0")
-            found = [
+            pieces = [
                 ("is", whole),
                 ("has the length", length.cast(pa.string())),
                 ("has the form", alike),
             ]
             for size in (1, 2, 3):
-                found.append(("begins with", _from(whole, 0, size)))
+                pieces.append(("begins with", _from(whole, 0, size)))
                 end = pc.utf8_slice_codeunits(whole, -size)
-                found.append(("ends with", pc.if_else(pc.greater_equal(length, size), end, None)))
-            rows = [np.flatnonzero(part.is_valid()) for _, part in found]
+                pieces.append(("ends with", pc.if_else(pc.greater_equal(length, size), end, None)))
+            rows = [np.flatnonzero(part.is_valid()) for _, part in pieces]
             named = [
-                pc.binary_join_element_wise(what, part.drop_null(), " ") for what, part in found
+                pc.binary_join_element_wise(what, part.drop_null(), " ") for what, part in pieces
             ]
             yield start + np.concatenate(rows), pa.concat_arrays(named)
 

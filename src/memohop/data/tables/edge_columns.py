@@ -163,7 +163,9 @@ def _statistics(
         if known is not None and not known.all():
             node, values = node[known], None if values is None else values[known]
         of_groups = _over(node, values, nodes * parts, look.statistics)
-        columns = [column for found in of_groups for column in found.reshape(nodes, parts).T]
+        columns = [
+            column for statistic in of_groups for column in statistic.reshape(nodes, parts).T
+        ]
         is_time = isinstance(look.number, Time)
         made |= {
             name: _as_times(column) if is_time else pa.array(column, from_pandas=True)
@@ -212,8 +214,8 @@ def _values(column: Number | Flag, cells: Cells) -> tuple[NDArray[np.float64], l
 
 def _positions(category: Category, cells: Cells) -> NDArray[np.int64]:
     """The number of each value in the category, -1 for others and where it is missing."""
-    found = pc.index_in(cells.text, value_set=pa.array(category.values, pa.string()))
-    return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
+    position = pc.index_in(cells.text, value_set=pa.array(category.values, pa.string()))
+    return np.asarray(pc.fill_null(position, -1).to_numpy(), dtype=np.int64)
 
 
 def _over(
@@ -227,7 +229,7 @@ def _over(
     if values is None:
         return [number.astype(np.float64)]
     empty = number == 0
-    found: list[NDArray[np.float64]] = []
+    made: list[NDArray[np.float64]] = []
     for statistic in statistics:
         if statistic == "mean":
             zero = values[0] if values.size else 0.0  # the mean of equal values is that value
@@ -238,8 +240,8 @@ def _over(
             of_groups = np.full(groups, np.inf if statistic == "least" else -np.inf)
             extreme.at(of_groups, group, values)
         of_groups[empty] = np.nan
-        found.append(of_groups)
-    return found
+        made.append(of_groups)
+    return made
 
 
 def _as_times(seconds: NDArray[np.float64]) -> pa.Array:

@@ -93,10 +93,10 @@ class NumberSpelling(msgspec.Struct, frozen=True, tag="number"):
 
     def read(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
         """The numbers, null where a string is none or has another unit."""
-        found = numbers_in(text, decimal_comma=self.decimal_comma)
-        bare_zero = pc.and_(pc.equal(found.units, ""), pc.equal(pa.array(found.values), 0))
-        alike = pc.or_(pc.equal(found.units, self.unit), bare_zero).to_numpy(zero_copy_only=False)
-        return _at(found.rows[alike], found.values[alike], len(text))
+        there = numbers_in(text, decimal_comma=self.decimal_comma)
+        bare_zero = pc.and_(pc.equal(there.units, ""), pc.equal(pa.array(there.values), 0))
+        alike = pc.or_(pc.equal(there.units, self.unit), bare_zero).to_numpy(zero_copy_only=False)
+        return _at(there.rows[alike], there.values[alike], len(text))
 
 
 class Numbers(NamedTuple):
@@ -144,9 +144,9 @@ def _power_and_unit(before: pa.Array, after: pa.Array) -> tuple[NDArray[np.float
     power, unit = pa.nulls(len(after), pa.string()), after
     for letters, where in (("[kKMB]", pc.invert(money)), (r"\s?[kKmMbB]", money)):
         parts = pc.extract_regex(after, _MANY.format(letters=letters))
-        found = pc.and_(where, parts.is_valid())
-        power = pc.if_else(found, pc.struct_field(parts, "power"), power)
-        unit = pc.if_else(found, pc.struct_field(parts, "unit"), unit)
+        has_power = pc.and_(where, parts.is_valid())
+        power = pc.if_else(has_power, pc.struct_field(parts, "power"), power)
+        unit = pc.if_else(has_power, pc.struct_field(parts, "unit"), unit)
     key = pc.utf8_slice_codeunits(pc.utf8_lower(pc.utf8_trim_whitespace(power)), 0, 2)
     index = pc.fill_null(pc.index_in(key, value_set=_POWER_NAMES), len(_POWERS)).to_numpy()
     unit = pc.replace_substring_regex(pc.utf8_trim_whitespace(unit), r"(\p{L})\.$", r"\1")
@@ -323,9 +323,9 @@ def _fields(text: pa.ChunkedArray, pattern: str) -> tuple[NDArray[np.int64], dic
     """The rows of the strings with a pattern, and what its groups are there."""
     parts = pc.extract_regex(text, pattern)
     there = parts.is_valid()
-    found = parts.filter(there).combine_chunks()
+    groups = parts.filter(there).combine_chunks()
     names = [field.name for field in parts.type]
-    return np.flatnonzero(there.to_numpy()), {name: found.field(name) for name in names}
+    return np.flatnonzero(there.to_numpy()), {name: groups.field(name) for name in names}
 
 
 def _at(rows: NDArray[np.int64], values: NDArray[np.float64], size: int) -> pa.ChunkedArray:
