@@ -10,11 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import memohop
-from memohop.data.tables import read_graph
-from memohop.data.tables.columns import fit_columns
 from memohop.data.tables.spelling import NumberSpelling, TimeSpelling, numbers_in, spelling_of
-from memohop.errors import DataError
 
 
 def strings(*cells):
@@ -25,10 +21,6 @@ def moments(spelling, *cells):
     seconds = spelling.read(strings(*cells)).to_pylist()
     epoch = datetime.datetime(1970, 1, 1)
     return [None if s is None else str(epoch + datetime.timedelta(seconds=s)) for s in seconds]
-
-
-def told_of(cells):
-    return fit_columns([("v", strings(*cells))])[1]
 
 
 class TestNumbers:
@@ -244,161 +236,3 @@ def test_any_strings_are_read_or_not(cells):
     values = spelling.read(text).to_pylist()
     assert len(values) == len(cells)
     assert all(value is None for cell, value in zip(cells, values, strict=True) if cell is None)
-
-
-class TestColumns:
-    def test_of_money_and_units_are_standardised_numbers(self, encoded, saved):
-        cells = ["$237,000,000", "$1.5 million", "-", "$0", None, "($5)"]
-        encoder, x, _ = encoded(v=cells)
-        values = np.array([237e6, 1.5e6, 0, -5])
-        np.testing.assert_allclose(
-            x[[0, 1, 3, 5], 0], (values - values.mean()) / values.std(), rtol=1e-6
-        )
-        assert x[:, 1].tolist() == [0, 0, 1, 0, 1, 0]
-        assert encoder.feature_names == ["v", "v is missing"]
-        assert "the number in $" in encoder.describe()[0]
-        again, notes = saved(encoder).transform(pa.table({"v": ["$237,000,000", "€1"]}))
-        assert again[:, 0].tolist() == [x[0, 0], 0]
-        assert "1 value that are not numbers in $, such as '€1'" in notes[0]
-
-    def test_placeholders_are_missing_however_many(self, encoded):
-        encoder, x, _ = encoded(v=["NR"] * 6 + ["178 min", "90 min", "n/a"])
-        assert encoder.feature_names == ["v", "v is missing"]
-        assert x[:, 1].tolist() == [1] * 6 + [0, 0, 1]
-
-    def test_a_later_table_has_the_commas_and_the_order_of_the_first(self, encoded, saved):
-        cells = {"v": ["1,5", "2,25", "1.000"], "day": ["13/01/2023", "02/01/2023", "05/06/2023"]}
-        encoder, x, _ = encoded(**cells)
-        later = saved(encoder).transform(pa.table({"v": ["1.000"], "day": ["05/06/2023"]}))[0]
-        np.testing.assert_array_equal(later, x[2:])
-        with pytest.raises(DataError, match=r"'day' held times .* such as '12/31/2023'"):
-            encoder.transform(pa.table({"v": ["1"], "day": ["12/31/2023"]}))
-
-    def test_mixed_units_are_told_and_not_mixed(self):
-        cells = [f"{n} {'ft' if n % 3 else 'm'}" for n in range(2, 90)]
-        (line,) = told_of(cells)
-        assert "look like numbers in different units, 'ft', 'm', such as '2 ft'" in line
-        assert "is read as words" in line
-        (line,) = told_of([*(f"{n} ft" for n in range(99)), "7 m"])
-        assert (
-            "read as numbers in ft, with 1 of 100 values taken for missing, such as '7 m'" in line
-        )
-
-    @pytest.mark.parametrize(
-        ("cells", "told"),
-        [
-            (["1,5", "2,25"], "is read as numbers, with decimal commas"),
-            (["13/01/2023", "01/02/2023"], "times, the day first, as '13/01/2023' shows"),
-            (["3/1/2023", "1/2/2023"], "times, the month first, which is a guess"),
-        ],
-    )
-    def test_what_was_decided_is_told_in_a_line(self, cells, told):
-        (line,) = told_of(cells)
-        assert told in line
-        assert "--categorical v takes all as they are spelled" in line
-
-    def test_what_leaves_no_doubt_is_not_told(self):
-        for cells in (["$5", "$7"], ["5 km", "7 km"], ["2024/05/31", "2024/06/30"]):
-            assert told_of(cells) == []
-
-    def test_a_user_may_ask_for_the_number_alone(self, encoded):
-        cells = ["2024-01-01 05:00", "2024-03-02 06:00", "2024-07-05 23:00"]
-        assert encoded({"v": "numeric"}, v=cells)[0].feature_names == ["v"]
-        _, x, _ = encoded({"v": "numeric"}, v=["5 km", "7 km", "3 miles", "far"])
-        assert x.tolist() == [[-1, 0], [1, 0], [0, 1], [0, 1]]
-
-
-class TestCycles:
-    def test_are_on_circles(self, encoded):
-        cells = ["2024-01-01 00:00", "2024-01-02 06:00", "2024-07-03 12:00", None]
-        encoder, x, _ = encoded(at=cells)
-        assert encoder.feature_names == [
-            "at",
-            *(f"at: {wave} of hour" for wave in ("sine", "cosine")),
-            *(f"at: {wave} of weekday" for wave in ("sine", "cosine")),
-            *(f"at: {wave} of day of year" for wave in ("sine", "cosine")),
-            "at is missing",
-        ]
-        days = 2 * np.pi * np.array([0, 1, 2]) / 7  # Monday, Tuesday, Wednesday
-        dates = 2 * np.pi * np.array([0, 1, 184]) / 365.25
-        expected = [[0, 1, 0], [1, 0, -1]]
-        expected += [np.sin(days), np.cos(days), np.sin(dates), np.cos(dates)]
-        np.testing.assert_allclose(x[:3, 1:7], np.transpose(expected), atol=1e-6)
-        assert x[3].tolist() == [0] * 7 + [1]
-
-    def test_those_that_do_not_move_have_no_features(self, encoded):
-        days = [datetime.date(2024, 1, day) for day in (1, 8, 15)]
-        assert encoded(v=days)[0].columns[0].cycles == ("day of year",)
-        hours = [datetime.time(5), datetime.time(6)]
-        assert encoded(v=hours)[0].columns[0].cycles == ("hour",)
-        assert encoded(v=["5:00", "6:30 PM"])[0].columns[0].cycles == ("hour",)
-
-    def test_stored_times_and_spelled_ones_are_alike(self, encoded):
-        times = [datetime.datetime(2024, 5, day, day % 24) for day in range(1, 30)]
-        _, x, _ = encoded(v=times)
-        for spelled in ("%d.%m.%Y %H:%M", "%B %d, %Y %I:%M %p"):
-            _, same, _ = encoded(v=[time.strftime(spelled) for time in times])
-            np.testing.assert_array_equal(same, x)
-
-
-def test_labels_and_times_of_nodes_profit(files, tmp_path):
-    rows = [f'{n},{n % 7},"${n + 1},000",{n % 28 + 1}/03/2024' for n in range(60)]
-    paths = files("\n".join(["id,v,price,day", *rows, ""]), "source,target\n0,1\n")
-    graph = read_graph(*paths, label="price", time_column="day")
-    assert graph.task == "numbers"
-    assert graph.data.y.tolist() == [1000 * n for n in range(1, 61)]
-    assert "label 'price' is read as numbers in $" in graph.warnings
-    day = "column 'day' is read as times, the day first, as '13/03/2024' shows"
-    assert day in graph.warnings
-    days = np.arange(60) % 28
-    assert days[graph.masks.test].min() > days[graph.masks.val].max()
-    prepared = memohop.prepare(*paths, tmp_path / "g", label="price", time_column="day")
-    np.testing.assert_array_equal(prepared.y, graph.data.y)
-    np.testing.assert_array_equal(prepared.masks.test, graph.masks.test)
-    assert day in prepared.warnings
-
-
-def test_labels_with_decimal_commas_are_told():
-    nodes = {"id": [*range(60)], "size": [f"{n},5" for n in range(60)]}
-    graph = read_graph(nodes, {"s": [0], "t": [1]}, label="size")
-    assert graph.data.y.tolist() == [n + 0.5 for n in range(60)]
-    assert any("numbers, with decimal commas" in line for line in graph.warnings)
-
-
-@pytest.mark.parametrize(
-    ("weights", "read"),
-    [(["1.2k", "+3", "1,000"], [1200, 3, 1000]), (["5 %", "7%", "1%"], [5, 7, 1])],
-)
-def test_weights_are_spelled_numbers_without_a_unit(weights, read, files, tmp_path):
-    rows = [f'{n},{n + 1},"{weight}"' for n, weight in enumerate(weights)]
-    nodes = "id,v,kind\n0,1,x\n1,2,y\n2,3,x\n3,4,y\n"
-    paths = files(nodes, "\n".join(["source,target,w", *rows, ""]))
-    graph = read_graph(*paths, label="kind", weight="w", directed=True)
-    assert graph.data.edge_weight.tolist() == read
-    prepared = memohop.prepare(*paths, tmp_path / "g", label="kind", weight="w", directed=True)
-    assert prepared.out.weights.tolist() == read
-    for wrong in ("$5", "1,5", "5 km", "5.1.2024"):
-        paths = files(nodes, f'source,target,w\n0,1,"{wrong}"\n1,2,"{wrong}"\n')
-        with pytest.raises(DataError, match=f"has the weight '.{wrong[1:]}' in row 1"):
-            read_graph(*paths, label="kind", weight="w")
-
-
-def test_stars_stay_classes():
-    nodes = {"id": [*range(60)], "stars": [f"{n % 5 + 1} stars" for n in range(60)]}
-    graph = read_graph(nodes, {"s": [0], "t": [1]}, label="stars")
-    assert graph.classes[0] == "1 stars"
-
-
-def test_prepared_tables_are_read_alike(files, tmp_path):
-    days = [f"{n % 28 + 1}/{n % 12 + 1}/2024 0{n % 9}:00" for n in range(300)]
-    rows = [f'{n},{"xy"[n % 2]},"${n * 1234:,}",{n} min,"{n},5",{days[n]}' for n in range(300)]
-    header = "id,kind,budget,length,price,at"
-    paths = files("\n".join([header, *rows, ""]), "source,target\n0,1\n")
-    graph = read_graph(*paths, label="kind")
-    prepared = memohop.prepare(*paths, tmp_path / "graph", label="kind")
-    np.testing.assert_array_equal(prepared.x, graph.x)
-    assert prepared.encoder == graph.encoder
-    assert graph.x.shape == (300, 3 + 7)
-    assert [n for n in prepared.warnings if "column" in n] == [
-        note for note in graph.warnings if "column" in note
-    ]
