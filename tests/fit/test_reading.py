@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import networkx as nx
 import numpy as np
 import pyarrow as pa
@@ -10,9 +12,19 @@ import torch
 from torch_geometric.data import HeteroData
 
 from commands import read_csv, write_tables
-from memohop import GraphClassifier, GraphRegressor, UsageError, load_model, read_graph
+from memohop import (
+    DataError,
+    GraphClassifier,
+    GraphRegressor,
+    UsageError,
+    audit,
+    load_model,
+    read_graph,
+)
 from memohop.cli import main
+from memohop.explain import explain_fit
 from memohop.fit._inputs import read_alike
+from saved_models import changed
 from tiny_problem import QUICK, tiny_data, tiny_problem
 
 LINEAR = {"models": ["linear+neighbours"], **QUICK}
@@ -208,6 +220,60 @@ class TestColumnsOfEdges:
         assert model.n_features_in_ == len(model.encoder_.feature_names) > 1
         new = {"name": NEW["name"]}
         assert model.predict(new, LATER, append=True).shape == (3,)
+
+    @pytest.mark.parametrize("kind", ["linear", "nearest", "mlp"])
+    def test_the_columns_alone_do_without_them(self, kind, tmp_path):
+        """A model is the same whatever the edges say, but not if it sees the graph."""
+        other = MORE | {"hours": MORE["hours"][::-1], "how": ["bus", "bus", "car"] * 20}
+
+        def said(edges, kind=kind):
+            model = GraphClassifier(models=[kind], **QUICK)
+            return model.fit(read_graph(NODES, edges, label="kind", **HOW))
+
+        model = said(MORE)
+        assert model.graph_.x.shape[1] - model.graph_.own.shape[1] == model.graph_.of_edges > 0
+        assert (model.predict_proba() == said(other).predict_proba()).all()
+        linear = "linear+neighbours"
+        assert (said(MORE, linear).predict_proba() != said(other, linear).predict_proba()).any()
+        model.save(tmp_path / "model")
+        again = load_model(tmp_path / "model")
+        assert again.graph_.of_edges == model.graph_.of_edges
+        later = model.predict_proba(NEW, LATER, append=True)
+        assert (again.predict_proba(NEW, LATER, append=True) == later).all()
+        assert (
+            again.predict_proba(NEW, LATER | {"how": ["bus", "bus"]}, append=True) == later
+        ).all()
+        sources = explain_fit(again).sources
+        assert set(sources) <= {"own", "network"}
+
+    def test_a_forged_number_of_them_is_refused(self, model, tmp_path):
+        model.save(tmp_path / "model")
+        described = json.loads((tmp_path / "model" / "model.json").read_text())["encoder_"]
+        many = [*described["columns"], *described["columns"]]
+        changed(tmp_path / "model", "encoder_", "columns", value=many)
+        with pytest.raises(DataError, match=r"36 of 19 features are made of edges"):
+            load_model(tmp_path / "model")
+
+    def test_they_are_no_columns_of_nodes_in_pages_and_audits(self, model):
+        sources = explain_fit(
+            GraphClassifier(models=["linear+neighbours"], **QUICK).fit(
+                read_graph(NODES, MORE, label="kind", **HOW)
+            ),
+            node="n1",
+        ).sources
+        assert 0 < sources["edges"] < 1
+        with_edges, without = (
+            audit(read_graph(NODES, edges, label="kind", **HOW)) for edges in (MORE, EDGES)
+        )
+        assert with_edges.features_say == without.features_say
+        assert with_edges.neighbours_say != without.neighbours_say
+
+    def test_nodes_may_have_no_others(self):
+        nodes = {name: NODES[name] for name in ("name", "kind")}
+        graph = read_graph(nodes, MORE, label="kind", **HOW)
+        assert audit(graph).features_say == 0
+        with pytest.raises(UsageError, match="models of the columns need columns"):
+            GraphClassifier(models=["linear", "mlp"], **QUICK).fit(graph)
 
     def test_edges_without_them_are_refused(self, model):
         for append in (False, True):

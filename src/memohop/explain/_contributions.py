@@ -245,7 +245,7 @@ class _ForwardPass:
     def __init__(self, part: Network, inputs: Inputs, columns: Sequence[str]) -> None:
         network, data = part.ready(inputs)
         self.spread = float(part.standard.spread)
-        self.names = [Feature("network", name) for name in columns]
+        self.names = [Feature("network", name) for name in columns[: data.x.shape[1]]]
         if data.x.shape[1] > len(columns):
             self.names += [Feature("degree", f"{way}degree") for way in inputs.neighbourhood.ways]
         self.maps: list[tuple[FeatureLinear, Tensor]] = []

@@ -171,12 +171,15 @@ def _columns(
     """What the features of each column add up to, the largest first."""
     by_column: dict[str, dict[Feature, float]] = defaultdict(dict)
     for feature, size in sizes.items():
-        if feature.source in _OF_COLUMNS:
+        if feature.source in (*_OF_COLUMNS, "edges"):
             by_column[column_of.get(feature.name, _COMBINED)][feature] = size
     columns = []
     for name, shares in by_column.items():
         by_feature = summed((feature.name, share) for feature, share in shares.items())
-        by_source = summed((str(feature.source), share) for feature, share in shares.items())
+        by_source = summed(
+            ("own" if feature.source == "edges" else str(feature.source), share)
+            for feature, share in shares.items()
+        )
         leading = max(by_feature, key=by_feature.__getitem__)
         own, one_hop, two_hops, network = (by_source.get(source, 0.0) for source in _OF_COLUMNS)
         share = sum(shares.values())

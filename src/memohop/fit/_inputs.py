@@ -178,12 +178,25 @@ def _inputs_of(model: GraphEstimator, given: Given, append: bool, as_another_gra
     unknown, overall = unknown_targets(model, x.shape[0]), model.overall_
     if append:
         return model.own_graph().with_new_nodes(x, arcs, unknown, weights)
-    graph = Inputs(x, arcs, unknown, directed=model.directed_, overall=overall, weights=weights)
+    graph = Inputs(
+        x,
+        arcs,
+        unknown,
+        directed=model.directed_,
+        overall=overall,
+        weights=weights,
+        of_edges=of_edges(model.encoder_),
+    )
     known = getattr(model, "graph_", None)
     if as_another_graph or known is None or not graph.is_same_graph(known):
         return graph
     ids = model.ids_ if given.ids is None else given.ids
     return known if all(map(operator.eq, map(str, ids), map(str, model.ids_))) else graph
+
+
+def of_edges(encoder: ColumnEncoder | None) -> int:
+    """How many of the features, the last ones, are statistics of edges."""
+    return 0 if encoder is None else encoder.of_edges
 
 
 def unknown_targets(model: GraphEstimator, nodes: int) -> NDArray[Any]:

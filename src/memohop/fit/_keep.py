@@ -140,7 +140,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     def sizes(self) -> Sizes:
         """The sizes that all of its parts share."""
         classes = 0 if self.classes_ is UNSET else len(self.classes_)
-        return Sizes(self.n_features_in_, classes, self.report_.nodes, self.directed_)
+        of_edges = 0 if self.encoder_ is None else self.encoder_.of_edges
+        return Sizes(self.n_features_in_, classes, self.report_.nodes, self.directed_, of_edges)
 
     def check(self) -> None:
         """Raise a ``UsageError`` if two parts of the file contradict each other."""
@@ -161,6 +162,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(f"shifts={shifts[:9]} are not a number for each class")
         if names is not UNSET and len(names) != sizes.features:
             raise UsageError(f"{sizes.features} features have {len(names)} names")
+        if sizes.of_edges > sizes.features:
+            raise UsageError(f"{sizes.of_edges} of {sizes.features} features are made of edges")
         check_choice("metric", report.metric, METRICS)
         if METRICS[report.metric].is_regression != numbers or (report.residual is None) == numbers:
             said = f"metric={report.metric!r} and residual={report.residual}"

@@ -58,6 +58,7 @@ class Inputs:
             default all count alike, with weight 1.
         hidden: Nodes of the graph of ``fit`` to treat as if they had come later: the rows that
             models have for them are not used; by default none.
+        of_edges: How many of the columns, the last ones, are statistics of a node's edges.
     """
 
     x: Matrix
@@ -68,6 +69,12 @@ class Inputs:
     overall: NDArray[Any] | None = field(default=None, kw_only=True)
     weights: NDArray[np.float32] | None = field(default=None, kw_only=True)
     hidden: NDArray[np.bool_] | None = field(default=None, kw_only=True)
+    of_edges: int = field(default=0, kw_only=True)
+
+    @property
+    def own(self) -> Matrix:
+        """The columns that do not say what a node's edges are like."""
+        return self.x[:, : self.x.shape[1] - self.of_edges] if self.of_edges else self.x
 
     @property
     def nodes(self) -> int:
@@ -120,6 +127,7 @@ class Inputs:
             of_fit=self.of_fit,
             directed=self.directed,
             weights=None if self.weights is None else weights,
+            of_edges=self.of_edges,
         )
 
     def passed(self, network: NodeModel, data: Data) -> Any:
@@ -164,7 +172,15 @@ class Inputs:
         known = y >= 0 if sizes.classes else ~np.isnan(y)
         if not known.any() or np.isinf(y).any():
             raise UsageError("y has no label, or one that is infinite")
-        return Inputs(x, arcs, y, of_fit=sizes.nodes, directed=sizes.directed, weights=weights)
+        return Inputs(
+            x,
+            arcs,
+            y,
+            of_fit=sizes.nodes,
+            directed=sizes.directed,
+            weights=weights,
+            of_edges=sizes.of_edges,
+        )
 
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
@@ -202,8 +218,9 @@ class Problem(Inputs):
 
     @cached_property
     def has_columns(self) -> bool:
-        """Whether the columns carry information: a single constant column stands for none."""
-        return self.x.shape[1] > 1 or bool(np.ptp(self.x) > 0)
+        """Whether nodes have columns that carry information: a constant one stands for none."""
+        own = self.own
+        return own.shape[1] > 1 or (own.shape[1] == 1 and own.max() > own.min())
 
     @cached_property
     def ranks_few(self) -> bool:
@@ -233,12 +250,12 @@ class Problem(Inputs):
     @cached_property
     def has_words(self) -> bool:
         """Whether some columns are numbers, and others are words or categories, mostly 0."""
-        return 0 < len(self.numbers) < self.x.shape[1]
+        return 0 < len(rarely_zero(self.x)) < self.x.shape[1]
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
-        """The columns that are rarely 0."""
-        return rarely_zero(self.x)
+        """The columns of nodes that are rarely 0."""
+        return rarely_zero(self.own)
 
     def view(self, sees: Sees, means: Means = "all") -> View:
         """How the features are made that models learn from."""
@@ -253,7 +270,7 @@ class Problem(Inputs):
         """The features of the :attr:`labelled` nodes, given the training targets of a split."""
         rows = self.labelled
         if sees == "columns":
-            return self.x[rows]
+            return self.own[rows]
         if split not in self._shares:
             self._shares[split] = self.neighbourhood.label_shares(
                 self.known(split), self.classes, self.overall, rows
@@ -310,7 +327,7 @@ class Problem(Inputs):
     def _showing(self, learned: Any, **more: Any) -> Inputs:
         """The graph with the targets of some nodes."""
         near = self.neighbourhood
-        more |= {"directed": near.directed, "weights": self.weights}
+        more |= {"directed": near.directed, "weights": self.weights, "of_edges": self.of_edges}
         graph = Inputs(self.x, self.arcs, self._shown(learned), **more)
         vars(graph)["neighbourhood"] = near  # computed already
         return graph
@@ -329,13 +346,14 @@ def _same(x: Matrix, other: Matrix) -> bool:
 def check_width(view: View, width: int, sizes: Sizes) -> None:
     """Refuse a model with another number of features than its view makes."""
     nothing = np.full(1, -1) if sizes.classes else np.full(1, np.nan)
-    if width >= sizes.features:  # otherwise the file could request any number of bytes
+    if width >= sizes.features - sizes.of_edges:  # or the file could request any bytes
         node = Inputs(
             sparse.csr_array((1, sizes.features), dtype=np.float32),
             np.empty((2, 0), dtype=np.int64),
             nothing,
             directed=sizes.directed,
             overall=np.zeros(sizes.outputs),
+            of_edges=sizes.of_edges,
         )
         if width == view.features(node, nothing).shape[1]:
             return

@@ -21,13 +21,15 @@ from memohop.networks.registry import entry
 class Sizes(NamedTuple):
     """Sizes that all parts of a model share: features, classes (0 for numbers), nodes of ``fit``.
 
-    ``directed`` states whether directions count.
+    ``directed`` states whether directions count, and ``of_edges`` how many of the features are
+    statistics of a node's edges.
     """
 
     features: int
     classes: int
     nodes: int
     directed: bool
+    of_edges: int = 0
 
     @property
     def outputs(self) -> int:

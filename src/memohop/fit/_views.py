@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from memohop.fit._problem import Inputs
 
 Sees = Literal["columns", "neighbours", "rows", "positions"]
-"""Columns alone; also the neighbours' features; also the neighbours, in one of two ways."""
+"""A node's own columns; also its edges' and its neighbours'; also who these are, in two ways."""
 
 Means = Literal["all", "numbers"]
 """The columns whose means over the neighbours are features: all, or those that are rarely 0.
@@ -45,7 +45,16 @@ class Feature(NamedTuple):
     """A feature's meaning: its source, and its column, node or direction."""
 
     source: Literal[
-        "own", "one hop", "two hops", "degree", "labels", "rows", "position", "network", "around"
+        "own",
+        "edges",
+        "one hop",
+        "two hops",
+        "degree",
+        "labels",
+        "rows",
+        "position",
+        "network",
+        "around",
     ]  # networks take own columns and those of the nodes around together
     name: str
 
@@ -100,7 +109,7 @@ class View:
     def features(self, inputs: Inputs, known: NDArray[Any]) -> Matrix:
         """The features of every node, given the targets that may be used."""
         if self.sees == "columns":
-            return inputs.x
+            return inputs.own
         shares = inputs.neighbourhood.label_shares(known, self.classes, inputs.overall)
         return self.with_shares(inputs, shares)
 
@@ -117,9 +126,11 @@ class View:
 
     def names(self, inputs: Inputs, columns: Sequence[str]) -> list[Feature]:
         """The meaning of each feature, given the names of the columns."""
-        names = [Feature("own", name) for name in columns]
+        own = inputs.own.shape[1]
+        names = [Feature("own", name) for name in columns[:own]]
         if self.sees == "columns":
             return names
+        names += [Feature("edges", name) for name in columns[own:]]
         few, ways = list(columns), inputs.neighbourhood.ways
         if self.components is not None:
             few = [_name(row, columns, number) for number, row in enumerate(self.components, 1)]

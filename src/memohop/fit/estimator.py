@@ -27,6 +27,7 @@ from memohop.fit._inputs import (
     checked_features,
     given_to_fit,
     labels_of,
+    of_edges,
     to_predict,
 )
 from memohop.fit._portfolio import search
@@ -334,7 +335,16 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             both_classes=objective.metric.is_ranking,
         )
         arcs, weights = given.arcs(x.shape[0]), in_unit(given.weights, self.mean_weight_)
-        problem = Problem(x, arcs, y, objective, masks, groups=given.groups, weights=weights)
+        problem = Problem(
+            x,
+            arcs,
+            y,
+            objective,
+            masks,
+            groups=given.groups,
+            weights=weights,
+            of_edges=of_edges(given.encoder),
+        )
         check_scorable(problem, self._classes())
         return problem
 

@@ -24,6 +24,7 @@ _REASONS = 12
 _NOTABLE = 1.05  # a factor of odds
 _SOURCES = {
     "own": "its own columns",
+    "edges": "what its edges are like",
     "one hop": "the columns of its neighbours",
     "two hops": "the columns two hops away",
     "degree": "how many neighbours it has",
@@ -136,7 +137,7 @@ def _reasons(node: NodeReasons) -> list[tuple[str, float, float]]:
 
 def _words(feature: Feature) -> str:
     source, name = feature
-    if source in ("own", "degree"):
+    if source in ("own", "edges", "degree"):
         return name
     if source == "labels":
         return f"labels of its neighbours, {name} away"

@@ -186,12 +186,13 @@ def audit(data: Data | OwnGraph, split: int = 0, *, probes: bool = True) -> Audi
         >>> report.edge_homophily < 0.3
         True
     """
-    names: tuple[str, ...] = ()
+    names, of_edges = tuple[str, ...](), 0
     if isinstance(data, OwnGraph):
         if data.task == "numbers":
             raise UsageError(
                 "the labels are numbers, and an audit is for classes; say task=classes"
             )
+        of_edges = 0 if data.encoder is None else data.encoder.of_edges
         data, names = data.data, tuple(str(name) for name in data.classes)
     if not isinstance(data, Data):
         raise UsageError(
@@ -211,7 +212,7 @@ def audit(data: Data | OwnGraph, split: int = 0, *, probes: bool = True) -> Audi
     pointing = matrix_of(arcs, len(y))
     pointing.data[:] = 1
     links = _links(pointing)
-    said = probe(x, links, y, known) if probes else {}
+    said = probe(x, links, y, known, of_edges) if probes else {}
     scores = {name: way.score for name, way in said.items()}
     direction = best_direction({name: said[name] for name in links}) if said else "undirected"
     either = links["undirected"]

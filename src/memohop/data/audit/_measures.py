@@ -30,7 +30,8 @@ weight, scored on three folds. Its inputs:
 
 - for the *features*: the features themselves, or their 64 main directions if there are more;
 - for the *neighbours* in one direction: the mean of their features, the classes of those in the
-  training folds, their number, and the 32 main directions of the links;
+  training folds, their number, the 32 main directions of the links, and the features that are
+  statistics of a node's edges;
 - for both *together*: the product of the two probabilities, with the powers that are best on the
   other folds.
 
@@ -227,9 +228,11 @@ def probe(
     links: Mapping[str, sparse.csr_array],
     y: NDArray[np.int64],
     usable: NDArray[np.bool_],
+    of_edges: int = 0,
 ) -> dict[str, Said]:
     """What ``features``, the neighbours in each direction, and ``features and`` those say.
 
+    The last of the features, ``of_edges``, are statistics of edges, and count with the neighbours.
     The classes are those of the usable nodes. Nothing if fewer than two have three of these.
     """
     sizes = np.bincount(y[usable], minlength=1)
@@ -242,22 +245,30 @@ def probe(
         nodes = nodes[np.bincount(y[nodes])[y[nodes]] >= FOLDS]
     classes = np.unique(y[nodes], return_inverse=True)[1]
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=_SEED).split(nodes, classes))
-    if x.shape[1] > _OF_FEATURES:
-        main = x @ _main_directions(x[nodes], _OF_FEATURES)
-    else:
-        main = x.toarray() if sparse.issparse(x) else x
+    own = x.shape[1] - of_edges
+    main, edges = _main(x[:, :own], nodes), _main(x[:, own:], nodes)
     of_features = _predict([main[nodes]] * FOLDS, classes, folds)
     said = {"features": _said(of_features, classes)}
     for name, matrix in links.items():
-        of_neighbours = _predict(_heard(main, matrix, nodes, classes, folds), classes, folds)
+        of_neighbours = _predict(_heard(main, edges, matrix, nodes, classes, folds), classes, folds)
         joined = _product(of_features, of_neighbours, classes, folds)
         said[name] = _said(of_neighbours, classes)
         said[f"features and {name}"] = _said(joined, classes)
     return said
 
 
+def _main(x: Any, nodes: NDArray[np.int64]) -> NDArray[Any]:
+    """Features as they are, or the main directions of many; a constant if there are none."""
+    if not x.shape[1]:
+        return np.zeros((x.shape[0], 1), dtype=np.float32)
+    if x.shape[1] > _OF_FEATURES:
+        return np.asarray(x @ _main_directions(x[nodes], _OF_FEATURES))
+    return np.asarray(x.toarray() if sparse.issparse(x) else x)
+
+
 def _heard(
     main: NDArray[Any],
+    edges: NDArray[Any],
     matrix: sparse.csr_array,
     nodes: NDArray[np.int64],
     classes: NDArray[np.int64],
@@ -269,7 +280,8 @@ def _heard(
     shared = rows[:, np.bincount(rows.indices, minlength=rows.shape[1]) > 1]
     who = shared @ _main_directions(shared, min(_OF_LINKS, *shared.shape))
     who /= np.linalg.norm(who, axis=1, keepdims=True) + 1e-9
-    always = np.hstack((rows @ main / np.maximum(degree, 1), np.log1p(degree), who))
+    mean = rows @ main / np.maximum(degree, 1)
+    always = np.hstack((mean, np.log1p(degree), who, edges[nodes]))
     heard = []
     for train, _ in folds:
         told = np.zeros((len(main), classes.max() + 1), dtype=np.float32)

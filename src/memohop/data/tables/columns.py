@@ -104,6 +104,12 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
         return [name for column in self.columns for name in column.feature_names] or ["constant"]
 
     @property
+    def of_edges(self) -> int:
+        """How many of the features are made of edges: they come last."""
+        made = [column for column in self.columns if column.name in self.edges.made]
+        return sum(len(column.feature_names) for column in made)
+
+    @property
     def text_names(self) -> list[str]:
         """The columns that must be read as they are spelled."""
         return [column.name for column in self.columns if column.verbatim]

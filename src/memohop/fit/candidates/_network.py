@@ -113,8 +113,10 @@ class Network:
         values = checked_options(model, options).values()
         if any(type(value) is int and value > _LARGEST for value in values):
             raise UsageError(f"the options of {model} describe a network that is too large")
-        # The columns, and the degrees in each direction.
-        features = sizes.features + _sees_graph(model) * (3 if sizes.directed else 1)
+        # The columns, and for those that see the graph the degrees in each direction.
+        features = sizes.features - sizes.of_edges
+        if _sees_graph(model):
+            features = sizes.features + (3 if sizes.directed else 1)
         channels = (features, sizes.outputs, sizes.nodes)
         try:
             with torch.device("meta"):  # shapes alone: nothing is allocated
@@ -211,7 +213,8 @@ class NetworkFamily(Family):
 
         If time is up, members that have not begun have no result; nor if the RAM is too small.
         """
-        options, standard, scale = settings[0].options, _AS_IT_IS, feature_scale(problem.x)
+        options, standard = settings[0].options, _AS_IT_IS
+        scale = feature_scale(problem.x if self.sees_graph else problem.own)
         data = as_data(problem, self.id, scale)
         if not problem.classes:
             data, standard = standardised(data)
@@ -317,12 +320,13 @@ def network_cost(problem: Problem, options: Mapping[str, Any], *, sees_graph: bo
 def as_data(inputs: Inputs, model: str, scale: float) -> Data:
     """The graph in the form that the trainer takes.
 
-    A model that uses the graph gets the logarithm of each node's degree as well as its columns,
-    which are divided by ``scale``.
+    Columns are divided by ``scale``. A model that uses the graph gets those of edges, and the
+    logarithm of each node's degree, as well as a node's own.
     """
-    x = inputs.x / np.float32(scale)
     if _sees_graph(model):
-        x = side_by_side([x, inputs.neighbourhood.degrees() / _DEGREE])
+        x = side_by_side([inputs.x / np.float32(scale), inputs.neighbourhood.degrees() / _DEGREE])
+    else:
+        x = inputs.own / np.float32(scale)
     data = Data(
         x=x if sparse.issparse(x) else torch.from_numpy(np.ascontiguousarray(x)),
         y=torch.from_numpy(inputs.y),
