@@ -41,7 +41,7 @@ MATRIX := MEMOHOP_TEST_SEED=0 MEMOHOP_TEST_SEED=1 MEMOHOP_TEST_SEED=2 \
 matrix: .venv/.ready
 	set -e; for setting in $(MATRIX); do echo "$$setting"; \
 		env $$(echo $$setting | tr , ' ') $(BIN)/pytest -x --durations=0 --durations-min=60 \
-		tests/nn tests/networks tests/training tests/inference tests/fit; done
+		tests/nn tests/networks tests/training tests/fit tests/explain; done
 
 # The oldest and the newest versions that pyproject.toml admits, each in an environment of its own, and
 # a part of the tests. torch stays at its version in constraints.txt: other builds are gigabytes.

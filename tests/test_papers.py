@@ -231,3 +231,10 @@ def test_the_map_of_the_contributors_names_what_is_there():
     for file, name in rows:
         text = _place(file).read_text(encoding="utf-8")
         assert re.search(rf"^(def |class )?{name}\b", text, flags=re.MULTILINE), (file, name)
+
+
+def test_the_makefile_names_tests_and_scripts_that_exist():
+    named = re.findall(r"\b(?:benchmarks|tests|docs)/[\w/]+(?:\.py)?\b", text_of("Makefile"))
+    made = {"docs/html", "docs/gallery", "docs/reference/commands"}
+    assert "tests/nn" in named
+    assert [name for name in named if name not in made and not (ROOT / name).exists()] == []
