@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 import memohop
 from memohop import MMPClassifier, UsageError
-from memohop.fit._problem import SmallClassWarning
+from memohop.fit._scorable import SmallClassWarning
 from memohop.fit.candidates import _network as network
 from numerics import assert_same_sums, generator
 from tiny_problem import QUICK, tiny_problem
@@ -52,7 +52,7 @@ NOT_APPLICABLE = {
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore::memohop.fit._problem.SmallClassWarning")
+@pytest.mark.filterwarnings("ignore::memohop.fit._scorable.SmallClassWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
     [MMPClassifier(**FAST), memohop.GraphClassifier(**LINEAR), memohop.GraphRegressor(**LINEAR)],

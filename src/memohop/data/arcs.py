@@ -9,7 +9,7 @@ weights have another type, with indices of 32 bits in order; no transpose is kep
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,8 +30,17 @@ DIRECTIONS = ("out", "in", "both", "undirected")
 SELF_LOOPS = ("keep", "add", "remove")
 NORMS = ("row", "symmetric", "none")
 POLICIES = {"direction": DIRECTIONS, "self_loops": SELF_LOOPS, "norm": NORMS}
+LARGEST_ATTRIBUTES = 50_000_000
+"""The most numbers that describe arcs, all together: 0.2 GB."""
 REVERSED = {"out": "in", "in": "out", "both": "both", "undirected": "undirected"}
 """The direction in which a graph with every arc reversed is the same matrix transposed."""
+
+
+class ArcAttribute(NamedTuple):
+    """What an attribute of arcs is."""
+
+    name: str
+    is_relation: bool = False  # 1 where an arc is of that kind, or the share of its rows that are
 
 
 def check_arcs(edge_index: Tensor, num_nodes: int) -> None:
@@ -67,6 +76,37 @@ def check_weights(weights: Tensor, num_arcs: int) -> None:
             f"edge_weight[{first}] is {weights[first].item()} ({len(wrong)} such weight(s) in "
             f"all); give every arc a weight from 0 to {LARGEST_WEIGHT:g}"
         )
+
+
+def check_attributes(attributes: Tensor, num_arcs: int) -> None:
+    """Refuse attributes of arcs that are not some finite numbers for each."""
+    _check_tensor("edge_attr", attributes)
+    if attributes.dim() not in (1, 2) or len(attributes) != num_arcs:
+        raise UsageError(
+            f"edge_attr has shape {list(attributes.shape)} and type {attributes.dtype}; give "
+            f"numbers of shape [{num_arcs}, attributes], with a row for each arc"
+        )
+    if attributes.is_complex() or attributes.is_sparse or not attributes.float().isfinite().all():
+        raise UsageError(
+            "edge_attr holds NaN, infinite or complex values; give finite numbers, with an "
+            "attribute that says where one is missing"
+        )
+
+
+def check_relations(relations: Tensor, num_arcs: int) -> None:
+    """Refuse kinds of arcs that are not a whole number from 0 on for each."""
+    _check_tensor("edge_type", relations)
+    whole = not (relations.is_floating_point() or relations.is_complex())
+    if relations.shape != (num_arcs,) or not whole or (relations < 0).any():
+        raise UsageError(
+            f"edge_type has shape {list(relations.shape)} and type {relations.dtype}; give one "
+            f"whole number from 0 on for each of the {num_arcs} arcs"
+        )
+
+
+def _check_tensor(name: str, values: Any) -> None:
+    if not isinstance(values, Tensor):
+        raise UsageError(f"{name} is of type {type(values).__name__}; give a tensor")
 
 
 def mean_weight(weights: NDArray[Any]) -> float:

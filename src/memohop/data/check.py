@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from memohop.data.arcs import check_arcs, check_weights
+from memohop.data.arcs import check_arcs, check_attributes, check_relations, check_weights
 from memohop.data.sparse_features import as_csr, is_sparse, stored_values
 from memohop.errors import MemohopWarning, UsageError
 
@@ -57,6 +57,10 @@ def check_graph(data: Data, *, numbers: bool = False) -> None:
     check_arcs(_tensor(data, "edge_index"), nodes)
     if "edge_weight" in data:
         check_weights(_tensor(data, "edge_weight"), data.edge_index.shape[1])
+    if "edge_attr" in data:
+        check_attributes(_tensor(data, "edge_attr"), data.edge_index.shape[1])
+    if "edge_type" in data:
+        check_relations(_tensor(data, "edge_type"), data.edge_index.shape[1])
     y = _tensor(data, "y")
     sound = y.dtype == torch.int64 or (numbers and y.is_floating_point())
     if not sound or y.shape != (nodes,):

@@ -148,8 +148,14 @@ def _apart(graph: Inputs, index: int, other: int) -> Inputs:
     ends = np.array([[index], [other]])
     between = (graph.arcs == ends).all(axis=0) | (graph.arcs == ends[::-1]).all(axis=0)
     weights = None if graph.weights is None else graph.weights[~between]
-    directed = graph.neighbourhood.directed
-    return replace(graph, arcs=graph.arcs[:, ~between], weights=weights, directed=directed)
+    attributes = None if graph.attributes is None else graph.attributes[~between]
+    return replace(
+        graph,
+        arcs=graph.arcs[:, ~between],
+        weights=weights,
+        attributes=attributes,
+        directed=graph.neighbourhood.directed,
+    )
 
 
 def _mean_shares(

@@ -42,6 +42,7 @@ from safetensors.numpy import load_file
 from safetensors.numpy import save as save_arrays
 
 import memohop.folders as folders
+from memohop.data.arcs import ArcAttribute
 from memohop.data.tables import ColumnEncoder
 from memohop.errors import DataError, UsageError, check_choice
 from memohop.fit._candidate import Setting
@@ -130,6 +131,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     directed_: bool
     has_arcs_: bool
     mean_weight_: _AboveZero | None
+    arc_attributes_: list[ArcAttribute]
     encoder_: ColumnEncoder | None
     reading_: _Reading | None
     report_: FitRecord
@@ -141,7 +143,14 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
         """The sizes that all of its parts share."""
         classes = 0 if self.classes_ is UNSET else len(self.classes_)
         of_edges = 0 if self.encoder_ is None else self.encoder_.of_edges
-        return Sizes(self.n_features_in_, classes, self.report_.nodes, self.directed_, of_edges)
+        return Sizes(
+            self.n_features_in_,
+            classes,
+            self.report_.nodes,
+            self.directed_,
+            of_edges,
+            tuple(self.arc_attributes_),
+        )
 
     def check(self) -> None:
         """Raise a ``UsageError`` if two parts of the file contradict each other."""
@@ -298,7 +307,8 @@ def _make(make: type[GraphEstimator], description: Description) -> GraphEstimato
     for name in _ATTRIBUTES:
         if (value := getattr(description, name)) is not UNSET:
             kind = object if name == "feature_names_in_" else None
-            value = np.array(value, dtype=kind) if isinstance(value, list) else value
+            if isinstance(value, list) and name != "arc_attributes_":
+                value = np.array(value, dtype=kind)
             setattr(estimator, name, value)
     return estimator
 

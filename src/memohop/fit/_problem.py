@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,14 +12,12 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from memohop.data.arcs import check_arcs, matrix_of
+from memohop.data.arcs import ArcAttribute, check_arcs, matrix_of
 from memohop.data.folds import Masks
-from memohop.errors import MemohopWarning, UsageError
+from memohop.errors import UsageError
 from memohop.fit._neighbourhood import Matrix, Neighbourhood
 from memohop.fit._saved import Saved, Sizes
 from memohop.fit._views import Means, Sees, View, rarely_zero
-from memohop.outputs import first_few
-from memohop.training.metrics import of_any_targets
 from memohop.training.objective import Objective
 from memohop.training.task import make_inputs
 
@@ -34,10 +31,6 @@ Outputs = NDArray[np.float32]
 _FEW = 50  # validation nodes of the rarer class
 _SPARSE = ("x.data", "x.indices", "x.indptr")  # columns that are saved as a sparse matrix
 _AT_ONCE = 5_000_000  # nodes, all parts together, that are scored at once
-
-
-class SmallClassWarning(MemohopWarning):
-    """A class has too few labelled nodes to be validated or tested."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +49,8 @@ class Inputs:
             default those of ``y``.
         weights: Of the arcs, ``[arcs]``, in units of the mean weight of the graph of ``fit``; by
             default all count alike, with weight 1.
+        attributes: What else is known of the arcs, ``[arcs, attributes]``; by default nothing.
+        described: What each attribute is.
         hidden: Nodes of the graph of ``fit`` to treat as if they had come later: the rows that
             models have for them are not used; by default none.
         of_edges: How many of the columns, the last ones, are statistics of a node's edges.
@@ -68,6 +63,8 @@ class Inputs:
     directed: bool | None = field(default=None, kw_only=True)
     overall: NDArray[Any] | None = field(default=None, kw_only=True)
     weights: NDArray[np.float32] | None = field(default=None, kw_only=True)
+    attributes: NDArray[np.float32] | None = field(default=None, kw_only=True)
+    described: tuple[ArcAttribute, ...] = field(default=(), kw_only=True)
     hidden: NDArray[np.bool_] | None = field(default=None, kw_only=True)
     of_edges: int = field(default=0, kw_only=True)
 
@@ -82,20 +79,23 @@ class Inputs:
         return len(self.y)
 
     def is_same_graph(self, other: Inputs) -> bool:
-        """Whether columns, arcs and their weights are the same, arcs in whatever order."""
+        """Whether columns, arcs and what is known of them are the same, in whatever order."""
         return (
             self.x.shape == other.x.shape
             and self.arcs.shape == other.arcs.shape
             and (self.weights is None) == (other.weights is None)
+            and len(self.described) == len(other.described)
             and _same(self.x, other.x)
             and all(map(np.array_equal, self._rows_of_arcs(), other._rows_of_arcs()))
         )
 
-    def _rows_of_arcs(self) -> tuple[NDArray[Any], ...]:
-        """The arrays of the matrix of all arcs, which are the same in whatever order they came."""
-        weights = None if self.weights is None else self.weights.astype(np.float64)
-        matrix = matrix_of(self.arcs, self.nodes, weights)
-        return matrix.indptr, matrix.indices, matrix.data
+    def _rows_of_arcs(self) -> Iterator[NDArray[Any]]:
+        """The arrays of matrices of all arcs, which are the same in whatever order they came."""
+        of_arcs = [] if self.attributes is None else [*self.attributes.T]
+        for values in (self.weights, *of_arcs):
+            doubles = None if values is None else values.astype(np.float64)
+            matrix = matrix_of(self.arcs, self.nodes, doubles)
+            yield from (matrix.indptr, matrix.indices, matrix.data)
 
     def overall_shares(self, classes: int) -> NDArray[np.float64]:
         """The share of each class among the labels, or the mean of the numbers."""
@@ -109,16 +109,21 @@ class Inputs:
         arcs: NDArray[np.int64],
         y: NDArray[Any],
         weights: NDArray[np.float32] | None,
+        attributes: NDArray[np.float32] | None = None,
     ) -> Inputs:
         """The graph with more nodes; ``arcs`` number its own nodes first, and its arcs stay.
 
-        New arcs without weights have that of an average arc, 1.
+        New arcs without weights have that of an average arc, 1. If arcs have attributes, new ones
+        must have them.
         """
         both = np.hstack([self.arcs, arcs])
         joined, first = np.unique(both, axis=1, return_index=True)
         if self.weights is not None:
             added = np.ones(arcs.shape[1]) if weights is None else weights
             weights = np.concatenate([self.weights, added]).astype(np.float32)[first]
+        if self.attributes is not None:
+            assert attributes is not None
+            attributes = np.vstack([self.attributes, attributes])[first]
         is_sparse = sparse.issparse(x) or sparse.issparse(self.x)
         return Inputs(
             sparse.vstack([self.x, x], format="csr") if is_sparse else np.vstack([self.x, x]),
@@ -128,6 +133,8 @@ class Inputs:
             directed=self.directed,
             weights=None if self.weights is None else weights,
             of_edges=self.of_edges,
+            attributes=None if self.attributes is None else attributes,
+            described=self.described,
         )
 
     def passed(self, network: NodeModel, data: Data) -> Any:
@@ -143,13 +150,16 @@ class Inputs:
             arrays["x"] = self.x
         if self.weights is not None:
             arrays["weights"] = self.weights
+        if self.attributes is not None:
+            arrays["attributes"] = self.attributes
         return Saved({}, arrays)
 
     @classmethod
     def from_saved(cls, saved: Saved, sizes: Sizes) -> Inputs:
         """The graph that was saved; a ``UsageError`` if it does not match the model."""
         columns = ["x"] if "x" in saved.arrays else _SPARSE
-        if saved.arrays.keys() - {"weights", "ids"} != {*columns, "arcs", "y"}:
+        needed = {*columns, "arcs", "y", *["attributes"] * bool(sizes.described)}
+        if saved.arrays.keys() - {"weights", "ids"} != needed:
             raise UsageError(f"it holds {', '.join(sorted(saved.arrays))}")
         arcs, y = saved.arrays["arcs"], saved.arrays["y"]
         if "x" in saved.arrays:
@@ -165,6 +175,9 @@ class Inputs:
         weights = saved.array("weights", arcs.shape[1:]) if "weights" in saved.arrays else None
         if weights is not None and (weights < 0).any():
             raise UsageError("there are arcs with a negative weight")
+        attributes = None
+        if sizes.described:
+            attributes = saved.array("attributes", (arcs.shape[1], len(sizes.described)))
         if y.shape != (sizes.nodes,) or y.dtype != (np.int64 if sizes.classes else np.float64):
             raise UsageError(f"y has shape {list(y.shape)} and type {y.dtype}")
         if sizes.classes and not -1 <= y.min() <= y.max() < sizes.classes:
@@ -180,6 +193,8 @@ class Inputs:
             directed=sizes.directed,
             weights=weights,
             of_edges=sizes.of_edges,
+            attributes=attributes,
+            described=sizes.described,
         )
 
     @cached_property
@@ -328,6 +343,7 @@ class Problem(Inputs):
         """The graph with the targets of some nodes."""
         near = self.neighbourhood
         more |= {"directed": near.directed, "weights": self.weights, "of_edges": self.of_edges}
+        more |= {"attributes": self.attributes, "described": self.described}
         graph = Inputs(self.x, self.arcs, self._shown(learned), **more)
         vars(graph)["neighbourhood"] = near  # computed already
         return graph
@@ -358,40 +374,3 @@ def check_width(view: View, width: int, sizes: Sizes) -> None:
         if width == view.features(node, nothing).shape[1]:
             return
     raise UsageError(f"a part has weights of {width} features, which its view does not make")
-
-
-def check_scorable(problem: Problem, classes: Sequence[Any]) -> None:
-    """A ``UsageError`` if a part has nothing to score; a warning for a class that is only learned.
-
-    The names of ``classes`` are none if numbers are predicted.
-    """
-    metric, target, masks = problem.objective.metric, problem.y, problem.masks
-    if metric.needs_different:  # targets wherever a score is computed
-        parts = {"training": masks.train, "validation": masks.val, "test": masks.test[:, None]}
-        what = "different numbers" if metric.is_regression else "both classes"
-        for part, mask in parts.items():
-            if not all(column.any() and np.ptp(target[column]) > 0 for column in mask.T):
-                raise UsageError(
-                    f"metric={metric.id!r} needs {part} nodes of {what}, and a split has those of "
-                    f"one; label more nodes, or use {of_any_targets(metric)}"
-                )
-    if not classes:
-        return
-    learned = target[masks.train.any(axis=1)]
-    if not np.isin(target[masks.test], learned).any():
-        raise UsageError(
-            "no class of a test node has a training node, so there is nothing to test: is a class "
-            "all in one group, or in one part of the split? Give groups, or parts, that share "
-            "classes"
-        )
-    numbers, sizes = np.unique(learned, return_counts=True)
-    scored = np.isin(numbers, target[masks.val.any(axis=1) | masks.test])
-    if not scored.all():
-        few = zip(numbers[~scored], sizes[~scored], strict=True)
-        named = first_few([f"{str(classes[number])!r} ({size})" for number, size in few])
-        warnings.warn(
-            f"class {named} has too few labelled nodes: they are learned from, but no score "
-            "includes them; label more of them, or merge the class with another",
-            SmallClassWarning,
-            stacklevel=4,
-        )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from torch import Tensor, nn
 
+from memohop.data.arcs import ArcAttribute
 from memohop.errors import UsageError, check_choice
 from memohop.networks.registry import entry
 
@@ -21,8 +22,8 @@ from memohop.networks.registry import entry
 class Sizes(NamedTuple):
     """Sizes that all parts of a model share: features, classes (0 for numbers), nodes of ``fit``.
 
-    ``directed`` states whether directions count, and ``of_edges`` how many of the features are
-    statistics of a node's edges.
+    ``directed`` states whether directions count, ``of_edges`` how many of the features are
+    statistics of a node's edges, and ``described`` what attributes arcs have.
     """
 
     features: int
@@ -30,6 +31,7 @@ class Sizes(NamedTuple):
     nodes: int
     directed: bool
     of_edges: int = 0
+    described: tuple[ArcAttribute, ...] = ()
 
     @property
     def outputs(self) -> int:

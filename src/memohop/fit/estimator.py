@@ -21,17 +21,11 @@ from memohop.errors import UsageError, check_choice, real_number, whole_number
 from memohop.fit import _keep as keep
 from memohop.fit._candidate import Family, SearchProgress, by_the_clock, until
 from memohop.fit._ensemble import choose, fit_to_all
-from memohop.fit._inputs import (
-    Given,
-    GivenLabels,
-    checked_features,
-    given_to_fit,
-    labels_of,
-    of_edges,
-    to_predict,
-)
+from memohop.fit._given import Given, GivenLabels, given_to_fit, labels_of
+from memohop.fit._inputs import checked_features, of_edges, to_predict
 from memohop.fit._portfolio import search
-from memohop.fit._problem import Inputs, Outputs, Problem, check_scorable
+from memohop.fit._problem import Inputs, Outputs, Problem
+from memohop.fit._scorable import check_scorable
 from memohop.fit._verdict import make_record
 from memohop.fit._workers import Workers, restoring_threads
 from memohop.fit.candidates.catalogue import check_applicable, families
@@ -86,6 +80,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         ids_: The names of its nodes; their numbers if they have no names.
         mean_weight_: The mean weight of its arcs, by which models divide all weights, so that their
             unit does not matter; None if they had no weights, and models count none.
+        arc_attributes_: What each attribute of its arcs is.
         encoder_: How the columns of tables became features; None for arrays.
         reading_: How its tables were read, to read others alike; None for arrays.
         n_features_in_: How many features a node has.
@@ -188,6 +183,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         release_freed_ram()
         self.ids_ = np.arange(problem.nodes) if given.ids is None else given.ids
         self.encoder_ = given.encoder
+        self.arc_attributes_ = list(given.described)
         self.reading_ = None if given.reading is None else dict(given.reading)
         self.has_arcs_ = given.edge_index is not None
         self.graph_ = problem.with_all_labels()
@@ -344,6 +340,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             groups=given.groups,
             weights=weights,
             of_edges=of_edges(given.encoder),
+            attributes=given.attributes,
+            described=given.described,
         )
         check_scorable(problem, self._classes())
         return problem

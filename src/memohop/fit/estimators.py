@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from memohop.data.tables import why_no_classes
 from memohop.errors import UsageError, unknown_name, whole_number
 from memohop.fit._candidate import Family
-from memohop.fit._inputs import GivenLabels, not_sortable
+from memohop.fit._given import GivenLabels, not_sortable
 from memohop.fit._keep import load
 from memohop.fit._problem import Outputs
 from memohop.fit.candidates._network import NetworkFamily

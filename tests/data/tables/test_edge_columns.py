@@ -30,7 +30,8 @@ def read(edges, nodes=NODES, **options):
 def made(columns, ends, ways=("from", "to"), nodes=4):
     """The statistics by their names, before they become features."""
     ends = np.array(ends, dtype=np.int64).reshape(-1, 2).T
-    rows, links = EdgeRows(pa.table(columns), ends), Links(ends, listed_both_ways=ways == ("at",))
+    rows = EdgeRows(pa.table(columns), ends)
+    links = Links.of(ends, None, nodes=nodes, directed=ways != ("at",))
     roles = SimpleNamespace(edge_readings={}, edges=SimpleNamespace(name="edges"))
     statistics = EdgeStatistics.of(rows, links, roles, None, nodes)
     assert statistics.fitted.ways == ways

@@ -71,7 +71,7 @@ def prepare(
     """
     options = ReadOptions(**how)
     whole_number("memory", memory, least=_LEAST_RAM)
-    if options.encoder is not None and options.encoder.edges.made:
+    if options.encoder is not None and options.encoder.edges.columns:
         names = [column.name for column in options.encoder.edges.columns]
         raise UsageError(
             f"the model learned from {listed(names)} of its edge table, which a prepared graph "

@@ -162,7 +162,7 @@ class Prepared(Manifest, frozen=True, kw_only=True, eq=False, dict=True):
                 masks=self.masks,
                 groups=self.groups,
             ),
-            Links(arcs, None if weights is None else np.array(weights), self.directed),
+            Links(arcs, None if weights is None else np.array(weights), directed=self.directed),
             np.asarray(self.ids.to_numpy(zero_copy_only=False)),
             notes=[note for note in self.notes if note not in self.warnings],
             warnings=self.warnings,

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from memohop.data.arcs import ArcAttribute
 from memohop.data.read_options import check_there
 from memohop.data.tables._number_columns import Code, Flag, Number, Time
 from memohop.data.tables._text_columns import Bag, Category, Pieces, Words
@@ -31,17 +32,31 @@ else:
 
 
 class EdgeColumns(msgspec.Struct, frozen=True):
-    """Columns of an edge table, and the columns of nodes that are made of them.
+    """Columns of an edge table, the columns of nodes that are made of them, attributes of arcs.
 
     Attributes:
         columns: Those of the edge table, as fitted.
         ways: Which edges of a node count: those from it, those to it, or those at either end.
         made: The columns of nodes that became features, by their names.
+        on_arcs: Whether the features of the columns are attributes of arcs, too.
+        repeated: Whether how often an arc comes is one.
     """
 
     columns: tuple[AnyKind, ...] = ()
     ways: tuple[Literal["from", "to", "at"], ...] = ()
     made: tuple[str, ...] = ()
+    on_arcs: bool = False
+    repeated: bool = False
+
+    @property
+    def attributes(self) -> tuple[ArcAttribute, ...]:
+        """What each attribute of an arc is; the values of a category are relations."""
+        made: list[ArcAttribute] = []
+        for column in self.columns if self.on_arcs else ():
+            category = column.category if isinstance(column, Code) else column
+            kinds = category.names() if isinstance(category, Category) else ()
+            made += [ArcAttribute(name, name in kinds) for name in column.feature_names]
+        return (*made, *[ArcAttribute("logarithm of the number of edges")] * self.repeated)
 
 
 class ColumnEncoder(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from memohop.data.read_options import Roles
 from memohop.data.tables._number_columns import Code, Flag, Number, Time, spelled_codes
 from memohop.data.tables._text_columns import Category, Pieces
+from memohop.data.tables.arc_attributes import comes_again, fits_in_ram
 from memohop.data.tables.cells import Cells
 from memohop.data.tables.column import Column, FeatureMatrix
 from memohop.data.tables.columns import KINDS, ColumnEncoder, EdgeColumns, fit_columns
@@ -87,6 +88,15 @@ class EdgeStatistics(NamedTuple):
             if len(_names(fitted)) < len(_names(more)) <= MOST:
                 fitted = more
         made, notes = _statistics(fitted, rows, nodes)
+        again = comes_again(rows, links, nodes)
+        fitted = replace(fitted, on_arcs=bool(fitted.columns), repeated=again)
+        if not fits_in_ram(fitted, rows, links):
+            number = count(len(fitted.attributes), "attribute")
+            surprises.append(
+                f"{number} of each of {links.arcs.shape[1]} arcs would be too many, so that these "
+                "columns are only used as statistics of nodes; drop some"
+            )
+            fitted = replace(fitted, on_arcs=False, repeated=False)
         return cls(fitted, made, notes, [f"{roles.edges.name}: {line}" for line in surprises])
 
     def beside(self, table: pa.Table) -> pa.Table:
@@ -103,7 +113,9 @@ class EdgeStatistics(NamedTuple):
     def known_to(self, encoder: ColumnEncoder) -> ColumnEncoder:
         """The encoder that was fitted to them, which makes them of later edges too."""
         made = tuple(column.name for column in encoder.columns if column.name in self.made)
-        return replace(encoder, edges=replace(self.fitted, made=made) if made else EdgeColumns())
+        if not (made or self.fitted.attributes):
+            return replace(encoder, edges=EdgeColumns())
+        return replace(encoder, edges=replace(self.fitted, made=made))
 
     def tell_columns(
         self, tables: Sequence[UnreadTable], roles: Roles, *, again: bool
@@ -175,11 +187,12 @@ def _statistics(
 
 
 def _with_frequent_values(column: Column) -> Column:
-    """A category, also that of a code, with the most frequent of its values."""
+    """A category, also that of a code, with the most frequent of its values, and all others."""
     if isinstance(column, Code):
         return replace(column, category=_with_frequent_values(column.category))
     if isinstance(column, Category):
-        return replace(column, values=column.values[:VALUES])
+        other = column.other or len(column.values) > VALUES
+        return replace(column, values=column.values[:VALUES], other=other)
     return column
 
 

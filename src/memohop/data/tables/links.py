@@ -38,6 +38,7 @@ class Links(NamedTuple):
 
     arcs: NDArray[np.int64]  # [2, arcs], every arc once
     weight: NDArray[np.float32] | None = None  # of each arc
+    attributes: NDArray[np.float32] | None = None  # [arcs, attributes]
     directed: bool = False  # whether an edge is one arc, or one each way
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
@@ -73,19 +74,36 @@ class Links(NamedTuple):
         edges = arcs.shape[1] if directed else (arcs.shape[1] + loops) // 2
         notes += describe_edges(edges, len(begin), loops, span, directed=directed)
         if weight is None:
-            return cls(arcs, None, directed, notes, listed_both_ways=both)
-        keys = arcs[0] * nodes + arcs[1]
+            return cls(arcs, None, None, directed, notes, listed_both_ways=both)
+        sums = totals(arcs, ends, weight, nodes=nodes, directed=directed)
+        return cls(arcs, sums.astype(np.float32), None, directed, notes, listed_both_ways=both)
 
-        def total(keys_of_edges: NDArray[np.int64]) -> NDArray[np.float64]:
-            index = np.searchsorted(keys, keys_of_edges)
-            return np.bincount(index, weight, minlength=len(keys)).astype(np.float64)
 
-        sums = total(begin * nodes + end)
-        if not directed:
-            back = total(end * nodes + begin)
-            if not np.array_equal(sums, back):
-                sums += np.where(arcs[0] == arcs[1], 0, back)
-        return cls(arcs, sums.astype(np.float32), directed, notes, listed_both_ways=both)
+def totals(
+    arcs: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    weight: NDArray[np.float64] | None,
+    *,
+    nodes: int,
+    directed: bool,
+) -> NDArray[np.float64]:
+    """The sum of the weights of each arc's edges, or their number.
+
+    Without a direction both arcs of a pair have that of either, unless all edges are listed both
+    ways with equal sums, as in a symmetric matrix.
+    """
+    keys, (begin, end) = arcs[0] * nodes + arcs[1], ends
+
+    def total(keys_of_edges: NDArray[np.int64]) -> NDArray[np.float64]:
+        index = np.searchsorted(keys, keys_of_edges)
+        return np.bincount(index, weight, minlength=len(keys)).astype(np.float64)
+
+    sums = total(begin * nodes + end)
+    if not directed:
+        back = total(end * nodes + begin)
+        if not np.array_equal(sums, back):
+            sums += np.where(arcs[0] == arcs[1], 0, back)
+    return sums
 
 
 def describe_edges(

@@ -15,6 +15,7 @@ from memohop.data.check import MASKS, check_graph
 from memohop.data.read_options import Class, ReadOptions, Task, find_roles, read_alike
 from memohop.data.sparse_features import as_matrix, is_sparse, sharing
 from memohop.data.splits import OwnSplit
+from memohop.data.tables.arc_attributes import arc_attributes
 from memohop.data.tables.cells import Reading, spelled_whole
 from memohop.data.tables.column import Matrix
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
@@ -35,7 +36,9 @@ class OwnGraph:
         data: ``x`` (``float32``, a sparse CSR tensor if it is mostly zeros), ``edge_index`` and
             ``y``: class numbers (``int64``, -1 for a node without a label), or numbers to predict
             (``float64``, NaN for a node without one). ``edge_weight`` (``float32``) if there are
-            weights, and ``train_mask``, ``val_mask`` and ``test_mask`` if there are ``masks``.
+            weights, ``edge_attr`` (``float32``, ``[arcs, attributes]``, described by the encoder)
+            if columns of the edge table describe arcs or some arc comes again, and ``train_mask``,
+            ``val_mask`` and ``test_mask`` if there are ``masks``.
         ids: The id of each node, in the order of the rows: ``int64``, or objects if not all are
             whole numbers.
         classes: What each class number stands for; empty if numbers are to be predicted.
@@ -126,6 +129,7 @@ def read_graph(
     links, rows = read_edges(edge_tables, roles, ids, how)
     of_edges = EdgeStatistics.of(rows, links, roles, how.encoder, len(ids))
     of_columns = of_edges.tell_columns(edge_tables, roles, again=how.encoder is not None)
+    attributes, told = arc_attributes(of_edges.fitted, rows, links, len(ids))
     del rows  # to make room for the features
     described = describe_nodes(
         of_edges.beside(table.drop_columns([roles.id])),
@@ -140,7 +144,8 @@ def read_graph(
     return own_graph(
         described,
         links._replace(
-            notes=[*links.notes, *of_edges.notes],
+            attributes=attributes,
+            notes=[*links.notes, *dict.fromkeys([*of_edges.notes, *told])],
             warnings=[*links.warnings, *of_columns, *of_edges.warnings],
         ),
         as_known.to_numpy(zero_copy_only=False),
@@ -215,6 +220,8 @@ def own_graph(
     )
     if links.weight is not None:
         data.edge_weight = torch.from_numpy(links.weight)
+    if links.attributes is not None:
+        data.edge_attr = torch.from_numpy(links.attributes)
     if nodes.masks is not None:
         for name, mask in zip(MASKS, nodes.masks, strict=True):
             data[name] = torch.from_numpy(mask)
