@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from memohop.data.folds import make_masks
 from memohop.data.splits import OwnSplit
-from memohop.fit._certainty import paired_interval, reach, score_interval, too_high
+from memohop.fit._certainty import paired_interval, score_interval, too_high
 from memohop.fit._ensemble import choose
 from memohop.fit._portfolio import search
 from memohop.fit._problem import Problem
+from memohop.fit._residual import reach
 from memohop.fit._verdict import answers, on_test_nodes
 from memohop.fit.candidates.catalogue import families
 from memohop.training import DEFAULT_RULES

@@ -88,7 +88,7 @@ def test_a_label_column_of_measurements_is_predicted_as_numbers(tables, tmp_path
     assert list(rows[0]) == ["id", "predicted", "low", "high"]
     values = memohop.load_model(model).predict()
     assert [float(row["predicted"]) for row in rows] == pytest.approx(values.tolist())
-    reach = memohop.load_model(model).report_.residual
+    reach = memohop.load_model(model).report_.residual.distance
     low, high = ([float(row[name]) for row in rows] for name in ("low", "high"))
     assert np.subtract(high, low) == pytest.approx([2 * reach] * 60, rel=1e-5)
 

@@ -17,10 +17,10 @@ from memohop.fit._certainty import (
     Calibration,
     fit_calibration,
     paired_interval,
-    reach,
     score_interval,
     too_high,
 )
+from memohop.fit._residual import reach
 from memohop.training import Enough
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Regression
@@ -240,7 +240,7 @@ def test_too_few_for_an_interval_are_told(given, tmp_path):
     model = GraphRegressor(models=["linear"], trials=1, time=None, splits=2)
     model.fit(x, y, ring(60), groups=groups).save(tmp_path / "model")
     report = GraphRegressor.load(tmp_path / "model").report_
-    assert report.residual == math.inf
+    assert report.residual.distance == math.inf
     few = "validation nodes" if given == "nodes" else "groups of validation nodes"
     assert f"too few {few} to tell how close" in report.verdict()
     assert np.isinf(model.predict_interval()).all()

@@ -81,7 +81,7 @@ FORGERIES = [
     (("report_", "metric"), "r2", "a GraphClassifier has metric='r2'"),
     (("report_", "calibration", "temperature"), 0, "temperature=0.0"),
     (("report_", "calibration", "shifts"), [0.1], "a number for each class"),
-    (("report_", "residual"), 1.0, "residual"),
+    (("report_", "residual"), {"distance": 1.0}, "residual"),
     (("report_", "class_sizes"), {"a": 1, "b": 2}, "other classes"),
     (("report_", "nodes"), -1, "too small"),
     (("report_", "nodes"), 13, "13 nodes|shape"),

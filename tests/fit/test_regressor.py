@@ -26,7 +26,7 @@ def test_numbers_that_the_columns_give_are_found():
     assert np.abs(model.predict() - Y).max() < 20
     assert model.score(X, Y, ring(60)) > 0.9
     low, high = model.predict_interval().T
-    assert high - low == pytest.approx(np.full(60, 2 * report.residual), abs=1e-3)
+    assert high - low == pytest.approx(np.full(60, 2 * report.residual.distance), abs=1e-3)
     assert "R2" in report.verdict()
 
 

@@ -10,6 +10,9 @@ of a linear model are as well: by how much the logits, or the number, change whe
 takes the place of :math:`\bar{x}_j`. But they do not add up to a prediction: of two features that
 say the same, neither may seem to count.
 
+A model that learned numbers on a curve (:mod:`memohop.fit._curve`) says heights there, so their
+contributions are multiplied by the slope of the numbers at the height that it says.
+
 An input value :math:`x_{kj}` of node :math:`k` of a network contributes, to the first order,
 
 .. math::
@@ -55,7 +58,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from memohop.fit import Feature, Inputs, Linear, Matrix, Network, Trees
+from memohop.fit import Feature, Inputs, Linear, Matrix, Network, OnCurve, Trees, off_curve
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.nn import MMP, FeatureLinear, keep_and_absorb
 from memohop.training.task import make_inputs
@@ -85,6 +88,10 @@ def sizes(part: Any, inputs: Inputs, columns: Sequence[str]) -> Contributions:
     long to compute, so some nodes stand for all, or fewer if there are very many trees, as with
     many classes.
     """
+    if isinstance(part, OnCurve):
+        slope = float(part.slopes(inputs, _spread_out(inputs.nodes, _LOOKED_AT)).mean())
+        of_heights = sizes(*off_curve(part, inputs), columns)
+        return {feature: slope * size for feature, size in of_heights.items()}
     if isinstance(part, Network):
         return _sizes_in_network(part, inputs, columns)
     features = part.view.features(inputs, inputs.y)
@@ -113,6 +120,9 @@ def reasons(
     ``margin`` is what each output counts: 1 for the class that a positive contribution supports,
     -1 for the class that it opposes, 0 for others; 1 for a number.
     """
+    if isinstance(part, OnCurve):
+        slope = part.slopes(inputs, np.array([index]))[0].astype(np.float64)
+        return reasons(*off_curve(part, inputs), columns, index, slope * margin)
     if isinstance(part, Network):
         return _reasons_of_network(part, inputs, columns, index, margin)
     features = part.view.features(inputs, inputs.y)

@@ -22,7 +22,16 @@ from memohop.explain.node import (
     memory_networks,
     node_reasons,
 )
-from memohop.fit import Component, Feature, FitRecord, Inputs, Network, Setting, how_to_read
+from memohop.fit import (
+    Component,
+    Feature,
+    FitRecord,
+    Inputs,
+    Network,
+    Setting,
+    how_to_read,
+    plain_model,
+)
 from memohop.training.task import make_inputs
 
 if TYPE_CHECKING:
@@ -156,7 +165,9 @@ def _feature_names(estimator: GraphEstimator, graph: Inputs) -> dict[str, str]:
 def _sizes_in(component: Component, graph: Inputs, columns: list[str]) -> dict[Feature, float]:
     """The mean contribution of every feature of a part, times its weight."""
     models = component.models
-    if isinstance(models[0], Network):  # they differ in the nodes they saw: one stands for all
+    if isinstance(
+        plain_model(models[0]), Network
+    ):  # they differ in the nodes they saw: one stands for all
         models = models[:1]
     return summed(
         (feature, size * component.weight / len(models))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from memohop.errors import UsageError
 from memohop.explain._contributions import memory_shares, reasons, summed
-from memohop.fit import Component, Feature, Inputs, Network
+from memohop.fit import Component, Feature, Inputs, Network, off_curve, plain_model
 from memohop.networks.memory import MemoryNetwork
 from memohop.pyg import Data
 from memohop.training.task import make_inputs
@@ -64,13 +64,14 @@ def index_of(node: Any, ids: list[Any]) -> int:
 
 def has_memory(component: Component) -> bool:
     """Whether it is networks with memory."""
-    first = component.models[0]
+    first = plain_model(component.models[0])
     return isinstance(first, Network) and first.model.endswith("+mmp")
 
 
 def memory_networks(component: Component, graph: Inputs) -> tuple[list[MemoryNetwork], Data]:
     """The networks with memory of a component, and the graph as they take it."""
-    ready = [cast("Network", model).ready(graph) for model in component.models]
+    plain = (off_curve(model, graph) for model in component.models)
+    ready = [cast("Network", model).ready(of_model) for model, of_model in plain]
     return [cast("MemoryNetwork", network) for network, _ in ready], ready[0][1]
 
 

@@ -15,6 +15,9 @@ from memohop.fit._views import Feature as Feature
 from memohop.fit._workers import ray_workers as ray_workers
 from memohop.fit.candidates._linear import Linear as Linear
 from memohop.fit.candidates._network import Network as Network
+from memohop.fit.candidates._on_curve import OnCurve as OnCurve
+from memohop.fit.candidates._on_curve import off_curve as off_curve
+from memohop.fit.candidates._on_curve import plain_model as plain_model
 from memohop.fit.candidates._trees import Trees as Trees
 from memohop.fit.estimator import GraphEstimator as GraphEstimator
 from memohop.fit.estimators import GraphClassifier as GraphClassifier

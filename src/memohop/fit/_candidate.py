@@ -14,6 +14,7 @@ import numpy as np
 import psutil
 
 from memohop.fit._certainty import paired_interval
+from memohop.fit._curve import CurveKind
 from memohop.fit._neighbourhood import EVERY, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit._saved import Saved
@@ -33,6 +34,9 @@ SearchProgress = Callable[[float, str], None]
 Stop = Literal["trials", "time", "interrupted"]
 """Why a search ended."""
 
+TARGET, AS_IT_IS = "target", "plain"
+"""The option that says on which curve a kind of any model learns numbers, and its first choice."""
+
 _KEPT = 12  # candidates for an ensemble; their models are kept during the search
 _ALIKE = 3  # of one kind, unless there are too few others
 
@@ -50,6 +54,18 @@ class Setting:
     family: str
     options: Mapping[str, Any]
     numbers: Mapping[str, float]
+
+    @property
+    def target(self) -> CurveKind | None:
+        """The curve on which numbers are learned; None if as they are."""
+        target = self.options.get(TARGET, AS_IT_IS)
+        return None if target == AS_IT_IS else target
+
+    @property
+    def without_target(self) -> Setting:
+        """The same with what concerns its kind alone."""
+        options = {name: value for name, value in self.options.items() if name != TARGET}
+        return Setting(self.family, options, self.numbers)
 
 
 class FittedModel(Protocol):
@@ -269,6 +285,18 @@ class Search:
         return [split for split in self.splits if split in tried.fits]
 
 
+def firsts(family: Family, problem: Problem) -> list[Setting]:
+    """The first settings of a kind; if numbers are skewed, one opener more, on a curve."""
+    settings, opening = family.first(problem), family.openers(problem)
+    if not (settings and problem.curves):
+        return settings
+    plain, *others = (
+        [replace(each, options={**each.options, TARGET: target}) for each in settings]
+        for target in (AS_IT_IS, *problem.curves)
+    )
+    return [*plain[:opening], *(each[0] for each in others), *plain[opening:]]
+
+
 def variations(
     family: Family, problem: Problem, best: Setting, count: int, generator: np.random.Generator
 ) -> list[Setting]:
@@ -277,6 +305,8 @@ def variations(
     All of them have the same options.
     """
     space = family.space(problem)
+    if problem.curves:
+        space = {**space, TARGET: [AS_IT_IS, *problem.curves]}
     choices = {name: space[name] for name in space if name not in best.numbers}
     ranges = {name: space[name] for name in space if name in best.numbers}
     options = near_options(choices, best.options, generator)

@@ -1,4 +1,4 @@
-r"""How certain a score is, the difference of two models, a probability and a number.
+r"""How certain a score is, the difference of two models, and a probability.
 
 The variance of a score, or of a difference, is estimated by leaving nodes out: they are dealt
 to :math:`G` blocks, those of every class alike, and without block :math:`g` the score
@@ -31,16 +31,6 @@ succession, and statistical inference*, JASA 1927) for as many nodes as it is wo
 For accuracy without groups this is the usual one. If :math:`v = 0`, as when every node is right,
 :math:`m` is the number of nodes, or groups. R2 has the interval :math:`s \pm t \sqrt{v}`, and an
 error :math:`e` has :math:`e \exp(\pm t \sqrt{v} / e)`, which does not end below 0.
-
-The distance from a prediction within which nine of ten new numbers are is that of rank
-:math:`\lceil (n + 1) p \rceil` among the :math:`n` distances between prediction and truth of
-validation nodes: a new node is within it with probability :math:`p` or more, as it is as likely to
-have any rank among them. If there is no such rank, as for fewer than 9 nodes, it is infinite.
-
-If nodes have groups, those of a new group are as far from these as they are from each other. So
-each group counts once, in equal parts for its nodes (Y. Lee, R. F. Barber and R. Willett,
-*Distribution-free inference with hierarchical data*, 2023): of :math:`K` groups, :math:`(K + 1) p`
-must be within the distance.
 
 The mean of several models is rarely as sure as the share of nodes on which it is right, and it may
 lean towards a class, often the most frequent one. A temperature :math:`T` and a shift :math:`b_c`
@@ -78,8 +68,6 @@ _LEVEL = 0.95
 _FEWEST = 10  # nodes that count; fewer show no spread
 _FEWEST_GROUPS = 5  # of nodes that all count: their means are finer than single nodes
 _FEW = 50  # positive nodes; from here on, 2 points
-_WITHIN = 0.9  # share of numbers in their interval
-_ROUNDING = 1e-12
 _TINY = 1e-12  # the least probability to take a logarithm of
 _SHARPNESS = (-2.0, 2.0)  # natural logarithms of the least and the greatest 1 / T
 _BINS = 10  # of probabilities, in the reliability plot
@@ -224,21 +212,6 @@ def _worth(unit: NDArray[np.int64]) -> float:
     """How many units of equal size these would be: their number if they are of one size."""
     sizes = np.bincount(unit).astype(np.float64)
     return float(sizes.sum() ** 2 / max((sizes**2).sum(), 1))
-
-
-def reach(distances: NDArray[np.float64], groups: NDArray[Any] | None = None) -> float:
-    """The distance that holds for new nodes; infinite if these are too few.
-
-    ``distances`` are those between prediction and truth, of nodes that were not learned from.
-    Without ``groups``, each node is one by itself.
-    """
-    each = np.arange(len(distances)) if groups is None else groups
-    group = np.unique(each, return_inverse=True)[1]
-    order, sizes = np.argsort(distances), np.bincount(group)
-    within = np.cumsum(1 / sizes[group[order]])
-    needed = (len(sizes) + 1) * _WITHIN * (1 - _ROUNDING)
-    rank = int(np.searchsorted(within, needed))
-    return float(distances[order[rank]]) if rank < len(order) else math.inf
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Required, TypeAlias, TypedDict
 
@@ -56,6 +57,7 @@ from memohop.fit.candidates._extra_trees import ExtraTrees
 from memohop.fit.candidates._linear import Linear
 from memohop.fit.candidates._nearest import Nearest
 from memohop.fit.candidates._network import Network
+from memohop.fit.candidates._on_curve import OnCurve, plain_model
 from memohop.fit.candidates._trees import Trees
 from memohop.interrupts import interrupts_wait
 from memohop.training.metrics import METRICS
@@ -174,8 +176,10 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
         if sizes.of_edges > sizes.features:
             raise UsageError(f"{sizes.of_edges} of {sizes.features} features are made of edges")
         check_choice("metric", report.metric, METRICS)
-        if METRICS[report.metric].is_regression != numbers or (report.residual is None) == numbers:
-            said = f"metric={report.metric!r} and residual={report.residual}"
+        residual = report.residual
+        sound = not numbers if residual is None else numbers and residual.is_sound
+        if METRICS[report.metric].is_regression != numbers or not sound:
+            said = f"metric={report.metric!r} and residual={residual}"
             raise UsageError(f"a {self.estimator} has {said}")
         if list(report.class_sizes) != [str(name) for name in classes]:
             raise UsageError("the report has other classes")
@@ -324,7 +328,7 @@ def _take_apart(ensemble: Ensemble) -> tuple[dict[str, Any], _Arrays]:
 
     components = []
     for number, component in enumerate(ensemble.components):
-        view = getattr(component.models[0], "view", None)
+        view = getattr(plain_model(component.models[0]), "view", None)
         if view is not None and view not in views:
             views.append(view)
         components.append(
@@ -361,13 +365,16 @@ def _put_together(description: Description, arrays: _Arrays) -> Ensemble:
         kind = _KINDS.get(of.family.partition("+")[0], Network)
         by_view: dict[Any, Any] = {None: None} if kind is Network else dict(enumerate(views))
         check_choice("view", of.view, by_view)
-        models = tuple(
-            kind.from_saved(saved(f"{number}.{index}", about), by_view[of.view], sizes)
-            for index, about in enumerate(of.models)
-        )
-        if any(isinstance(model, Network) and model.model != of.family for model in models):
-            raise UsageError(f"a component has family={of.family!r} and models of another one")
         setting = Setting(of.family, of.options, of.numbers)
+        read: Any = partial(kind.from_saved, view=by_view[of.view], sizes=sizes)
+        if (target := setting.target) is not None:
+            read = partial(OnCurve.from_saved, target=target, sizes=sizes, read=read)
+        models = tuple(
+            read(saved(f"{number}.{index}", about)) for index, about in enumerate(of.models)
+        )
+        plain = map(plain_model, models)
+        if any(isinstance(model, Network) and model.model != of.family for model in plain):
+            raise UsageError(f"a component has family={of.family!r} and models of another one")
         components.append(Component(setting, of.weight, models))
     if not abs(sum(component.weight for component in components) - 1) < 1e-6:
         raise UsageError("the weights of the components do not sum to 1")

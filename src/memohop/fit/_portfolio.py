@@ -34,6 +34,7 @@ from memohop.fit._candidate import (
     SearchProgress,
     Setting,
     best_of_kinds,
+    firsts,
     variations,
 )
 from memohop.fit._certainty import paired_interval
@@ -146,7 +147,7 @@ class Portfolio:
     def __post_init__(self) -> None:
         self.started, self.comparing = clock.monotonic(), 0.0
         self.search = Search([], list(range(self.problem.splits)))
-        first = {name: family.first(self.problem) for name, family in self.families.items()}
+        first = {name: firsts(family, self.problem) for name, family in self.families.items()}
         self.waiting = {name: settings for name, settings in first.items() if settings}
         self.families = {name: self.families[name] for name in self.waiting}
         self.openers: deque[tuple[Setting, float]] | None = deque(self._openers())
@@ -192,7 +193,8 @@ class Portfolio:
         """
         settings: list[Setting] = []
         for name, family in self.families.items():
-            count = min(family.openers(self.problem), self.trials or sys.maxsize)
+            count = family.openers(self.problem) + bool(self.problem.curves)
+            count = min(count, self.trials or sys.maxsize)
             settings += self.waiting[name][:count]
             del self.waiting[name][:count]
         kinds = [self.families[setting.family] for setting in settings]

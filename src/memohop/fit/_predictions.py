@@ -31,8 +31,8 @@ def table_of(model: GraphEstimator, ids: Any, outputs: Outputs) -> pa.Table:
     """
     columns = {"id": pa.array(ids.tolist()) if isinstance(ids, np.ndarray) else ids}
     if model.report_.residual is not None:
-        numbers, reach = outputs[:, 0], model.report_.residual
-        ends = {"predicted": numbers, "low": numbers - reach, "high": numbers + reach}
+        low, high = model.report_.residual.ends(outputs[:, 0])
+        ends = {"predicted": outputs[:, 0], "low": low, "high": high}
         for name, values in ends.items():
             columns[name] = pa.array([float(str(value)) for value in values])
         return pa.table(columns)

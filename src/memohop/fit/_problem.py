@@ -15,6 +15,7 @@ from scipy import sparse
 from memohop.data.arcs import ArcAttribute, check_arcs, matrix_of
 from memohop.data.folds import Masks
 from memohop.errors import UsageError
+from memohop.fit._curve import Curve, CurveKind, curves_for
 from memohop.fit._neighbourhood import Matrix, Neighbourhood
 from memohop.fit._saved import Saved, Sizes
 from memohop.fit._views import Means, Sees, View, rarely_zero
@@ -272,6 +273,16 @@ class Problem(Inputs):
         """The columns of nodes that are rarely 0."""
         return rarely_zero(self.own)
 
+    @cached_property
+    def curves(self) -> tuple[CurveKind, ...]:
+        """On which curves the numbers may be learned better; none if they are not skewed."""
+        return () if self.classes else curves_for(self.learned)
+
+    @property
+    def learned(self) -> NDArray[Any]:
+        """The targets of nodes that are training nodes in some split."""
+        return self.y[self.masks.train.any(axis=1)]
+
     def view(self, sees: Sees, means: Means = "all") -> View:
         """How the features are made that models learn from."""
         if (sees, means) not in self._views:
@@ -294,6 +305,11 @@ class Problem(Inputs):
 
     @cached_property
     def _views(self) -> dict[tuple[Sees, Means], View]:
+        return {}
+
+    @cached_property
+    def on_curves(self) -> dict[CurveKind, tuple[Problem, Curve]]:
+        """The problem with heights on a curve as targets, and the curve, as far as made."""
         return {}
 
     @cached_property

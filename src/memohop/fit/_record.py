@@ -9,6 +9,7 @@ from typing import Any
 
 from memohop.fit._candidate import Setting, Stop
 from memohop.fit._certainty import Calibration, Reliability, too_high
+from memohop.fit._residual import Residual
 from memohop.training.metrics import METRICS, Interval, Metric
 
 
@@ -136,9 +137,9 @@ class FitRecord:
     seconds: float  # that everything took
     notes: tuple[str, ...]  # how tables were read, in plain words
     left_out: tuple[str, ...]  # kinds of model that there was no time or RAM for
-    # If numbers are predicted, the distance from their prediction within which nine of ten new ones
-    # are expected to be, by the validation nodes; infinite if they are too few.
-    residual: float | None
+    # If numbers are predicted, how far from their prediction nine of ten new ones are expected to
+    # be, by the validation nodes.
+    residual: Residual | None
     has_columns: bool  # whether the columns carry information
     later: LaterNodes | None  # the cost for nodes that come later; None if it was not measured
     # How far the kept model is ahead, on the test nodes, of saying the most frequent class, or the
@@ -161,7 +162,7 @@ class FitRecord:
 
     def verdict(self) -> str:
         """The kept model, the gain from the graph and the gain from memory, in a few sentences."""
-        kept = (self._what_was_kept(), *self._against_constant())
+        kept = (self._what_was_kept(), *self._on_curves(), *self._against_constant())
         if not self.arcs:
             return " ".join((*kept, "There are no edges: the columns are all there is."))
         alone = [] if self.has_columns else ["There are no columns: the graph is all there is."]
@@ -207,11 +208,10 @@ class FitRecord:
         if self.test_positives is not None and (points := too_high(self.test_positives)):
             few = f"{self.test_positives} of them positive: with so few it is too high on average"
             reached += f", {few}, by up to {points} points"
-        if self.residual is not None and math.isfinite(self.residual):
-            reached += f"; nine of ten numbers are within {self.residual:.4g} of their prediction"
-        elif self.residual is not None:
+        if self.residual is not None:
             few = self._units("validation nodes")
-            reached += f"; there are too few {few} to tell how close nine of ten numbers are"
+            unknown = f"there are too few {few} to tell how close nine of ten numbers are"
+            reached += f"; {self.residual.text() or unknown}"
         if len(self.kept) == 1:
             return f"Kept: {self.kept[0].family}, {reached}."
         weights: dict[str, list[float]] = {}
@@ -223,6 +223,19 @@ class FitRecord:
             for family, of_family in weights.items()
         )
         return f"Kept: an ensemble of {parts}, {reached}."
+
+    def _on_curves(self) -> list[str]:
+        """A sentence if numbers were learned otherwise than as they are."""
+        targets = {part.target: 0.0 for part in self.kept if part.target}
+        if not targets:
+            return []
+        share = sum(part.weight for part in self.kept if part.target)
+        names = " or ".join({"log": "logarithms", "rank": "ranks"}[name] for name in targets)
+        part = "" if len(self.kept) == 1 else f", in parts with {share:.0%} of the weight"
+        return [
+            f"The numbers are skewed, so their {names} were learned{part}; predictions are in the "
+            "unit of the numbers."
+        ]
 
     def _answer(self, answer: Answer) -> str:
         gain, subject = answer.gain, {"graph": "The graph", "memory": "Memory"}[answer.question]

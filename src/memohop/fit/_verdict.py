@@ -33,13 +33,13 @@ from memohop.fit._candidate import Candidate, Family, Search
 from memohop.fit._certainty import (
     UNCHANGED,
     paired_interval,
-    reach,
     reliability,
     score_interval,
 )
 from memohop.fit._ensemble import Chosen
 from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit._record import Answer, FamilyScore, FitRecord, KeptPart, LaterNodes, RarePositives
+from memohop.fit._residual import residual_of
 from memohop.training import Enough
 from memohop.training.metrics import Interval
 
@@ -107,7 +107,7 @@ def make_record(
         stopped=search.stopped,
         seconds=search.seconds,
         notes=notes,
-        residual=None if classes else reach(np.abs(val_said[:, 0] - val_y), val_groups),
+        residual=None if classes else residual_of(problem, val_said, val_y, val_groups),
         has_columns=problem.has_columns,
         later=measure_later(problem, chosen, splits, look),
         left_out=search.left_out,

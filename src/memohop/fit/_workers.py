@@ -23,6 +23,7 @@ from memohop.errors import whole_number
 from memohop.fit._candidate import Family, Fits, Look, Setting
 from memohop.fit._problem import Problem
 from memohop.fit.candidates._network import NetworkFamily
+from memohop.fit.candidates._on_curve import OnCurve, fit_on_curve
 from memohop.fit.candidates._view_family import ViewFamily, ViewModel
 from memohop.jobs.executor import Lost, Pool, here
 from memohop.jobs.ray_workers import RayWorkers, import_ray
@@ -64,7 +65,7 @@ class _Fitter:
                 raise Enough
 
         family = self.families[job.family]
-        fits = family.fit(self.problem, job.settings, job.splits, look=look_at_time)
+        fits = fit_on_curve(family, self.problem, job.settings, job.splits, look=look_at_time)
         release_freed_ram()  # each kind needs blocks of other sizes, which would add up
         return fits, clock.monotonic() - begin
 
@@ -78,19 +79,23 @@ class _Fitter:
         """What a worker has sent, with the view of this process."""
         (fits, seconds), family = pickle.loads(packed), self.families[job.family]
         if isinstance(family, ViewFamily):
-            fits = _with_view(fits, family.view(self.problem, job.settings[0]))
+            fits = _with_view(fits, family.view(self.problem, job.settings[0].without_target))
         return fits, seconds
 
 
 def _with_view(fits: Fits, view: Any) -> Fits:
     """The same fits of models that have this view."""
     return [
-        {
-            split: replace(fit, part=replace(cast(ViewModel, fit.part), view=view))
-            for split, fit in of_setting.items()
-        }
+        {split: replace(fit, part=_seeing(fit.part, view)) for split, fit in of_setting.items()}
         for of_setting in fits
     ]
+
+
+def _seeing(part: Any, view: Any) -> Any:
+    """The same model with this view."""
+    if isinstance(part, OnCurve):
+        return replace(part, model=_seeing(part.model, view))
+    return replace(cast(ViewModel, part), view=view)
 
 
 @contextmanager

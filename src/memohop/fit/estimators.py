@@ -142,12 +142,14 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
     ) -> NDArray[np.float32]:
         """The lower and the upper end of a 90 % interval, ``[nodes, 2]``.
 
-        It is equally wide for every node (split-conformal, see ``report_.residual``), and meant for
+        It is equally wide for every node, or for skewed numbers of which none is negative, wider
+        where a higher one is predicted (split-conformal, see ``report_.residual``), and meant for
         nodes that are like those of ``fit`` and have no target. The ends are infinite if too few
         nodes, or groups of them, validated the model. Arguments as for :meth:`outputs`.
         """
-        numbers, reach = self.outputs(X, edges, **how), self.report_.residual or 0.0
-        return np.hstack([numbers - reach, numbers + reach])
+        numbers, residual = self.predict(X, edges, **how), self.report_.residual
+        assert residual is not None
+        return np.stack(residual.ends(numbers), axis=1)
 
     def _goal(self, labels: GivenLabels) -> tuple[NDArray[np.float64], Objective]:
         return as_numbers(labels), Regression(METRICS[self.metric or "r2"])
