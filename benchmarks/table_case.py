@@ -13,20 +13,26 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
 from scipy import sparse
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
+from analyst import Columns, Way, read_columns, read_ways
+
 _RARE = 0.1  # share of the rarer of two classes below which ranking counts, not accuracy
-_CODES = 100  # distinct strings of a column up to which each has a feature
 
 
 @dataclass
 class Case:
-    """One graph: features ``[nodes, features]``, adjacency matrix, targets and what is hidden."""
+    """One graph: columns and ways of ``analyst.py``, targets, and what is hidden.
+
+    ``x`` is columns with words ``[nodes, features]``, ``adjacency`` who is joined by an edge. If
+    ``ranked``, one of two classes is to be found, however many nodes it has.
+    """
 
     name: str
     label: str
+    columns: Columns
+    ways: list[Way]
     x: sparse.csr_array
     adjacency: sparse.csr_array
     y: np.ndarray
@@ -35,6 +41,7 @@ class Case:
     truth: np.ndarray
     classes: list[str]
     ids: list[str]
+    ranked: bool = False
 
     @property
     def metric(self) -> str:
@@ -42,7 +49,8 @@ class Case:
         if not self.classes:
             return "r2"
         shares = np.bincount(self.y[self.known]) / len(self.known)
-        return "roc_auc" if len(shares) == 2 and shares.min() < _RARE else "accuracy"
+        rare = len(shares) == 2 and shares.min() < _RARE
+        return "roc_auc" if rare or self.ranked else "accuracy"
 
     def score(self, outputs: np.ndarray, truth: np.ndarray) -> float:
         """Of probabilities ``[rows, classes]`` or numbers ``[rows]``."""
@@ -77,39 +85,33 @@ def write(folder: Path, nodes: pa.Table, edges: pa.Table) -> None:
     pyarrow.csv.write_csv(truth, folder / "truth.csv")
 
 
-def read(folder: Path) -> Case:
-    """A folder of tables, its columns as plainly as one would take them."""
-    nodes = pyarrow.csv.read_csv(folder / "nodes.csv.gz")
-    edges = pyarrow.csv.read_csv(folder / "edges.csv.gz")
-    hidden = pyarrow.csv.read_csv(folder / "truth.csv")
-    ids = [str(name) for name in nodes["id"].to_pylist()]
-    index = {name: row for row, name in enumerate(ids)}
-    label = nodes.column_names[1]
-    values = nodes[label].to_pylist()
-    is_number = pa.types.is_floating(nodes[label].type)
-    known = np.array([row for row, value in enumerate(values) if value not in (None, "")])
-    rows = np.array([index[str(name)] for name in hidden["id"].to_pylist()])
-    answers = hidden["truth"].to_pylist()
-    classes = [] if is_number else sorted({str(values[row]) for row in known})
-    number = {name: code for code, name in enumerate(classes)}
-    y = np.full(len(ids), np.nan) if is_number else np.full(len(ids), -1)
-    y[known] = [values[row] if is_number else number[str(values[row])] for row in known]
-    # a class of which no label is known is nobody's answer
-    truth = np.array([answer if is_number else number.get(str(answer), -1) for answer in answers])
-    ends = np.array(
-        [
-            [index.get(str(end), -1) for end in edges[name].to_pylist()]
-            for name in edges.column_names[:2]
-        ]
+def read(folder: Path, *, ranked: bool = False) -> Case:
+    """A folder of tables."""
+    nodes, edges, hidden = (
+        _strings(folder / name) for name in ("nodes.csv.gz", "edges.csv.gz", "truth.csv")
     )
-    ends = ends[:, (ends >= 0).all(axis=0)]  # an edge may name a node that has no row
-    arcs = np.hstack([ends, ends[::-1]])
-    size = (len(ids), len(ids))
-    adjacency = sparse.csr_array((np.ones(arcs.shape[1]), tuple(arcs)), shape=size)
-    adjacency.data[:] = 1
-    blocks = [_features(nodes[name]) for name in nodes.column_names[2:]]
-    x = sparse.csr_array(sparse.hstack([block for block in blocks if block is not None]))
-    return Case(folder.name, label, x, adjacency, y, known, rows, truth, classes, ids)
+    ids, label = nodes[0].combine_chunks(), nodes[1].combine_chunks()
+    known = np.flatnonzero(label.is_valid())
+    is_number = _is_number(label)
+    classes = [] if is_number else sorted(pa.compute.unique(label.drop_null()).to_pylist())
+    target, truth = (
+        values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        if is_number
+        # a class of which no label is known is nobody's answer
+        else _places(values, pa.array(classes))
+        for values in (label, hidden["truth"].combine_chunks())
+    )
+    rows = _places(hidden["id"].combine_chunks(), ids)
+    ends = np.stack([_places(edges[side].combine_chunks(), ids) for side in (0, 1)])
+    exist = (ends >= 0).all(axis=0)  # an edge may name a node that has no row
+    columns = read_columns(nodes.select(range(2, nodes.num_columns)))
+    others = edges.select(range(2, edges.num_columns)).filter(pa.array(exist))
+    ways = read_ways(ends[:, exist], others, len(ids))
+    adjacency = (ways[0].counts > 0).astype(float)
+    return Case(
+        folder.name, nodes.column_names[1], columns, ways, columns.sparse(), adjacency, target,
+        known, rows, truth, classes, ids.to_pylist(), ranked,
+    )  # fmt: skip
 
 
 def hide_others(folder: Path, number: int, into: Path) -> Path:
@@ -120,11 +122,7 @@ def hide_others(folder: Path, number: int, into: Path) -> Path:
     if not number:
         return folder
     case = read(folder)
-    labels = case.y[case.known]
-    stratify = (
-        labels if case.classes and np.unique(labels, return_counts=True)[1].min() > 1 else None
-    )
-    _, hidden = train_test_split(case.known, test_size=0.2, random_state=number, stratify=stratify)
+    _, hidden = split(case, case.known, 0.2, number)
     with gzip.open(folder / "nodes.csv.gz", "rt", encoding="utf-8", newline="") as file:
         header, *nodes = csv.reader(file)
     truth = [["id", "truth"]]
@@ -141,24 +139,33 @@ def hide_others(folder: Path, number: int, into: Path) -> Path:
     return drawn
 
 
-def _features(column: pa.ChunkedArray) -> sparse.csr_array | None:
-    """Numbers as they are, 0 where missing; strings as categories, or as words if they are many."""
-    values = column.to_pylist()
+def split(case: Case, rows: np.ndarray, share: float, seed: int) -> list[np.ndarray]:
+    """Rows in two, the second a share of them, with the shares of the classes if they allow it."""
+    labels = case.y[rows]
+    even = len(case.classes) > 0 and np.unique(labels, return_counts=True)[1].min() > 1
+    even = even and len(case.classes) <= share * len(rows)
+    stratify = labels if even else None
+    return train_test_split(rows, test_size=share, random_state=seed, stratify=stratify)
+
+
+def _strings(path: Path) -> pa.Table:
+    """A table whose columns are strings, null where nothing is written."""
+    with pyarrow.csv.open_csv(path) as reader:
+        names = reader.schema.names
+    types = dict.fromkeys(names, pa.string())
+    options = pyarrow.csv.ConvertOptions(column_types=types, strings_can_be_null=True)
+    return pyarrow.csv.read_csv(path, convert_options=options)
+
+
+def _is_number(label: pa.Array) -> bool:
+    """Whether these are numbers that are not all whole."""
     try:
-        numbers = [
-            np.nan if value is None else float(str(value).replace(",", "")) for value in values
-        ]
-        filled = np.nan_to_num(np.array(numbers))[:, None]
-        return sparse.csr_array(filled / (filled.std() or 1))
-    except ValueError:
-        names, codes = np.unique([str(value) for value in values], return_inverse=True)
-        if len(names) > _CODES:
-            return _words(["" if value is None else str(value) for value in values])
-        return sparse.csr_array((np.ones(len(codes)), (np.arange(len(codes)), codes)))
+        return bool(np.any(label.drop_null().cast(pa.float64()).to_numpy() % 1))
+    except pa.ArrowInvalid:
+        return False
 
 
-def _words(texts: list[str]) -> sparse.csr_array | None:
-    """1 for each word that a text has, of those in two texts or more; None if there is none."""
-    counted = CountVectorizer(binary=True, token_pattern=r"\w+").fit_transform(texts)
-    often = np.flatnonzero(counted.sum(axis=0).A1 > 1)
-    return sparse.csr_array(counted[:, often], dtype=float) if len(often) else None
+def _places(values: pa.Array, of: pa.Array) -> np.ndarray:
+    """Where each value is in another array, -1 if nowhere."""
+    places = pa.compute.fill_null(pa.compute.index_in(values, of), -1)
+    return places.to_numpy(zero_copy_only=False).astype(int)

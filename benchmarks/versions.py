@@ -12,8 +12,6 @@ are jobs. The last lines are the mean lead of the second version, as ``lead.py``
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,10 +19,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pyarrow.csv
 
+from contenders import run_fit
 from lead import Lead, average, is_judged, lead
-from table_case import Case, hide_others, read
+from table_case import hide_others, read
 
 
 def main() -> None:
@@ -64,7 +62,9 @@ def compare(pythons: list[str], seconds: float, output: Path, folder: Path) -> L
     for name, python in zip(("before", "after"), pythons, strict=True):
         path = output / f"{case.name}.{name}.npz"
         if not path.exists():
-            fit_and_predict(python, case, folder, seconds, path)
+            begin = time.monotonic()
+            said = run_fit(python, case, folder, seconds, threads=1)
+            np.savez(path, outputs=said, seconds=time.monotonic() - begin)
         with np.load(path) as stored:
             outputs.append(stored["outputs"])
             took.append(float(stored["seconds"]))
@@ -74,36 +74,6 @@ def compare(pythons: list[str], seconds: float, output: Path, folder: Path) -> L
     text = ahead.text(is_judged(case.truth))
     print(f"{line} {took[0]:5.0f} {took[1]:5.0f}  {text}", flush=True)
     return ahead if is_judged(case.truth) else None
-
-
-def fit_and_predict(python: str, case: Case, folder: Path, seconds: float, path: Path) -> None:
-    """One version on one draw; its outputs for the hidden nodes go to a file."""
-    begin = time.monotonic()
-    with tempfile.TemporaryDirectory() as home:
-        model, predicted = Path(home) / "model", Path(home) / "predicted.csv"
-        tables = ["--nodes", folder / "nodes.csv.gz", "--edges", folder / "edges.csv.gz"]
-        wanted = ["--label", case.label, "--drop-unknown", "--time", seconds]
-        run(python, "fit", *tables, *wanted, "--metric", case.metric, "-o", model)
-        run(python, "predict", model, "-o", predicted)
-        table = pyarrow.csv.read_csv(predicted)
-    order = {str(name): row for row, name in enumerate(table["id"].to_pylist())}
-    rows = [order[case.ids[row]] for row in case.hidden]
-    names = [f"probability of {name}" for name in case.classes] or ["predicted"]
-    columns = [
-        table[name].to_numpy()[rows] if name in table.column_names else np.zeros(len(rows))
-        for name in names
-    ]
-    outputs = np.stack(columns, axis=1) if case.classes else columns[0]
-    np.savez(path, outputs=outputs, seconds=time.monotonic() - begin)
-
-
-def run(python: str, *words: object) -> None:
-    """One command of one version, on one thread."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [python, "-m", "memohop", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
 
 
 if __name__ == "__main__":
