@@ -222,6 +222,7 @@ class AuditOptions(TableOptions):
     task: _NoOption = "auto"
     split: _NoOption = None
     time_column: _NoOption = None
+    edge_time: _NoOption = None
     group: _NoOption = None
 
 

@@ -148,6 +148,32 @@ def distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     return numbers[np.concatenate(([True], numbers[1:] != numbers[:-1]))[: len(numbers)]]
 
 
+def collects(
+    arcs: NDArray[np.int64], times: NDArray[np.float64], since: NDArray[np.float64] | None = None
+) -> NDArray[np.bool_]:
+    r"""Whether the source and the target of each arc, ``[2, arcs]``, may collect from the other.
+
+    With times :math:`t` of the nodes, node :math:`i` collects from node :math:`j` by an arc of
+    time :math:`s` if
+
+    .. math:: t_j < t_i \ \text{and}\ s \le t_i,
+
+    where a missing :math:`t_j` or :math:`s` holds no one up. So a node without a time collects only
+    where neither the other node nor the arc has one, and nothing goes back in time over several
+    arcs. Of two nodes with different times only the later one collects, so that an arc which comes
+    too late for it is of no use to anyone.
+
+    Args:
+        arcs: ``[2, arcs]``, sources above targets. A node may collect from itself.
+        times: Of the nodes, NaN where missing.
+        since: The times of the arcs, NaN where missing; by default none has one.
+    """
+    own = times[arcs]
+    other = own[::-1]
+    may = np.isnan(other) | (other < own) | (arcs[0] == arcs[1])
+    return may if since is None else may & (np.isnan(since) | (since <= own))
+
+
 def graph_data(x: NDArray[Any], y: NDArray[Any], arcs: NDArray[np.int64], sets: Sets) -> Data:
     """A graph: ``float32`` features, ``int64`` labels and arcs, boolean masks ``[N, S]``."""
     train, val, test = map(torch.from_numpy, sets)

@@ -46,8 +46,11 @@ class ReadOptions:
         task: Whether the labels are classes or numbers to predict. By default a column of many
             different numbers that are not all whole is one of numbers.
         split: The column that says train, val or test; nodes for which it is empty are not scored.
-        time_column: The column with times: the latest fifth of the labelled nodes is for testing,
-            and the fifth before it for validation.
+        time_column: The column of the node table with times: a node learns only from nodes that
+            are earlier, or have no time; one without a time, only from others without. The latest
+            fifth of the labelled nodes is for testing, and the fifth before it for validation.
+        edge_time: The column of the edge table with times, where nodes have times too: a node
+            learns only from edges that are not later than itself, or have no time.
         group: The column with groups of nodes that a split must not tear apart, and that count as
             one each in intervals.
         categorical: Columns to read as categories. These and the next three may also name columns
@@ -60,7 +63,8 @@ class ReadOptions:
             first bytes or else all of them decide: a file that is not in UTF-8 is taken for
             Windows-1252, which includes Latin-1.
         encoder: The encoder of an earlier graph, for a table with the same columns. It decides how
-            columns are read; ``split``, ``time_column``, ``group`` and the four lists are ignored.
+            columns are read, and which are times; ``split``, ``time_column``, ``edge_time``,
+            ``group`` and the four lists are ignored.
             The label may be None or a column that is not there: no node has a label then.
         classes: The classes of that earlier graph, to keep their numbers.
 
@@ -80,6 +84,7 @@ class ReadOptions:
     task: Literal["auto"] | Task = "auto"
     split: str | None = None
     time_column: str | None = None
+    edge_time: str | None = None
     group: str | None = None
     categorical: Sequence[str] = ()
     numeric: Sequence[str] = ()
@@ -107,6 +112,12 @@ class ReadOptions:
         ):
             raise UsageError(
                 f"classes={self.classes!r} is no list of classes; give the one of an OwnGraph"
+            )
+        if self.edge_time is not None and self.time_column is None and self.encoder is None:
+            raise UsageError(
+                f"edge_time={self.edge_time!r} says which edges came before a node, and there is "
+                "no time_column that says when a node came; name one, or leave edge_time out to "
+                "read its column like any other"
             )
         for argument in _READINGS:
             names = getattr(self, argument)
@@ -136,11 +147,13 @@ class Roles(NamedTuple):
     readings: dict[str, Any]  # how columns are to be read, or drop, where the user says so
     edge_readings: dict[str, Any]  # the same for columns of the edge table
     edge_columns: list[str]  # those of the edge table that may describe its nodes
+    time: str | None = None  # the column of the node table with times
+    edge_time: str | None = None  # that of the edge table
 
     @property
     def of_edges(self) -> list[str]:
         """The columns of the edge table that are read."""
-        return [*self.ends, *([] if self.weight is None else [self.weight])]
+        return [*self.ends, *(name for name in (self.weight, self.edge_time) if name is not None)]
 
     @property
     def dropped(self) -> list[str]:
@@ -166,8 +179,12 @@ def find_roles(nodes: UnreadTable, edges: UnreadTable, options: ReadOptions) -> 
     encoder, label = options.encoder, options.label
     if encoder is not None and label not in nodes.columns:
         label = None
-    uses = [("label", label)]
-    if encoder is None:
+    uses, time, edge_time = [("label", label)], options.time_column, options.edge_time
+    if encoder is not None:
+        of_both = (encoder.time, encoder.edges.time)
+        time, edge_time = (None if each is None else each.name for each in of_both)
+        uses.append(("time_column", time))
+    else:
         uses += [(role, getattr(options, role)) for role in _SETS]
         asked = [(reading, name) for reading in _READINGS for name in getattr(options, reading)]
         for reading, name in asked:
@@ -178,7 +195,7 @@ def find_roles(nodes: UnreadTable, edges: UnreadTable, options: ReadOptions) -> 
     for role, name in uses:
         if name is not None:
             _take(taken, nodes, role, name)
-    sets = {role: name for name, role in taken.items() if role in _SETS}
+    sets = {role: name for name, role in taken.items() if role in _SETS and encoder is None}
     readings = {name: role for name, role in taken.items() if role in _READINGS}
     if {"split", "time_column"} <= sets.keys():
         raise UsageError(
@@ -198,6 +215,8 @@ def find_roles(nodes: UnreadTable, edges: UnreadTable, options: ReadOptions) -> 
     ends = list(of_edges)
     if options.weight is not None:
         _take(of_edges, edges, "weight", options.weight)
+    if edge_time is not None:
+        _take(of_edges, edges, "edge_time", edge_time)
     if encoder is None:
         for reading, name in asked:
             if name in edges.columns and not (name in of_edges and name in nodes.columns):
@@ -218,6 +237,8 @@ def find_roles(nodes: UnreadTable, edges: UnreadTable, options: ReadOptions) -> 
         readings,
         {name: role for name, role in of_edges.items() if role in _READINGS},
         of_nodes,
+        time,
+        edge_time,
     )
 
 

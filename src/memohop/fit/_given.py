@@ -58,6 +58,7 @@ class Given(NamedTuple):
     own: OwnSplit | None = None  # the split that it came with
     attributes: NDArray[np.float32] | None = None  # of the arcs
     described: tuple[ArcAttribute, ...] = ()  # what each of them is
+    times: NDArray[np.float64] | None = None  # of the nodes
 
     def arcs(self, nodes: int) -> NDArray[np.int64]:
         """The arcs, none if none were given; a ``UsageError`` if one points to no node."""
@@ -137,6 +138,7 @@ def _of_own(graph: OwnGraph) -> Given:
         graph.masks,
         data.edge_attr.numpy() if "edge_attr" in data else None,
         graph.encoder.edges.attributes if "edge_attr" in data and graph.encoder else (),
+        graph.times,
     )
 
 

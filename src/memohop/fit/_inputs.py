@@ -11,6 +11,7 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import torch
@@ -23,6 +24,7 @@ from memohop.data.arcs import in_unit
 from memohop.data.sparse_features import sharing
 from memohop.data.tables import ColumnEncoder, OwnGraph, find_column, open_table, read_graph
 from memohop.data.tables.column import Matrix
+from memohop.data.tables.times import TimeColumn
 from memohop.errors import DataError, UsageError
 from memohop.fit._given import Given, GivenLabels, are_tables, as_given, is_networkx
 from memohop.fit._problem import Inputs
@@ -104,7 +106,8 @@ def _inputs_of(model: GraphEstimator, given: Given, append: bool, as_another_gra
         own = model.own_graph()
         if not as_another_graph:
             return own
-        x, arcs, weights, attributes = own.x, own.arcs, own.weights, own.attributes
+        x, arcs, weights = own.x, own.arcs, own.weights
+        attributes, times = own.attributes, own.times
     elif given.edge_index is None and model.has_arcs_:
         raise UsageError(
             "edges is None, but the model was fitted on a graph with arcs; give edges "
@@ -112,11 +115,17 @@ def _inputs_of(model: GraphEstimator, given: Given, append: bool, as_another_gra
         )
     else:
         x, weights = checked_features(model, given), in_unit(given.weights, model.mean_weight_)
+        times = given.times
+        if times is None and model.encoder_ is not None and model.encoder_.time is not None:
+            raise UsageError(
+                f"the model was fitted with times, column {model.encoder_.time.name!r}, and these "
+                "nodes have none; give tables, with that column"
+            )
         arcs = given.arcs(x.shape[0] + (model.own_graph().nodes if append else 0))
         attributes = _known_attributes(model, given, arcs.shape[1])
     unknown, overall = unknown_targets(model, x.shape[0]), model.overall_
     if append:
-        return model.own_graph().with_new_nodes(x, arcs, unknown, weights, attributes)
+        return model.own_graph().with_new_nodes(x, arcs, unknown, weights, attributes, times)
     graph = Inputs(
         x,
         arcs,
@@ -127,6 +136,7 @@ def _inputs_of(model: GraphEstimator, given: Given, append: bool, as_another_gra
         of_edges=of_edges(model.encoder_),
         attributes=attributes,
         described=tuple(model.arc_attributes_),
+        times=times,
     )
     known = getattr(model, "graph_", None)
     if as_another_graph or known is None or not graph.is_same_graph(known):
@@ -201,7 +211,10 @@ def _read_new_nodes(model: GraphEstimator, nodes: Any, edges: Any, **changes: An
             f"{len(known)} of the {len(new.ids)} nodes in {table.name}, such as {known[0]!r}, are "
             "in the graph of the model; leave them out, or predict without append"
         )
-    everyone = {"id": [str(node) for node in (*model.ids_, *new.ids)]}
+    everyone: dict[str, Any] = {"id": [str(node) for node in (*model.ids_, *new.ids)]}
+    if (times := model.own_graph().times) is not None and new.times is not None:
+        everyone["time"] = np.append(times, new.times)
+        of_edges = msgspec.structs.replace(of_edges, time=TimeColumn("time", dates=False))
     only_ids = {"label": None, "id": "id", "encoder": of_edges}
     joined = read_graph(everyone, edges, **reading | only_ids)
     data = copy(joined.data)  # its arcs, and their weights

@@ -144,14 +144,15 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     def sizes(self) -> Sizes:
         """The sizes that all of its parts share."""
         classes = 0 if self.classes_ is UNSET else len(self.classes_)
-        of_edges = 0 if self.encoder_ is None else self.encoder_.of_edges
+        encoder = self.encoder_ or ColumnEncoder(())
         return Sizes(
             self.n_features_in_,
             classes,
             self.report_.nodes,
             self.directed_,
-            of_edges,
+            encoder.of_edges,
             tuple(self.arc_attributes_),
+            encoder.time is not None,
         )
 
     def check(self) -> None:

@@ -21,6 +21,10 @@ where its neighbour :math:`j` sends the sum over the others,
 If :math:`A_{ji}` is more than half of :math:`(\mathbf{A}\mathbf{Y})_{jc}`, the difference would be
 left with its rounding error, and so with a trace of the label: there the sum is made without it. At
 most one neighbour of :math:`j` in each class is so heavy.
+
+If nodes have times, :math:`A_{ij}` is 0 unless :math:`i` may collect from :math:`j`
+(:func:`~memohop.data.arcs.collects`). A row is what a node receives, so nothing that is made of the
+rows, or of products of such matrices, knows what came later.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from memohop.data.arcs import matrix_of
+from memohop.data.arcs import collects, matrix_of
 
 Matrix: TypeAlias = Any  # NDArray[np.float32] or sparse.csr_array, which has no type parameters
 
@@ -51,6 +55,7 @@ class Neighbourhood:
         nodes: The number of nodes.
         weights: Of the arcs, those of the same pair added up; by default all pairs count 1.
         directed: Whether directions count; by default, if some arc lacks its opposite.
+        times: Of the nodes, NaN where missing; by default all collect from each other.
     """
 
     def __init__(
@@ -59,12 +64,17 @@ class Neighbourhood:
         nodes: int,
         weights: NDArray[np.float32] | None = None,
         directed: bool | None = None,
+        times: NDArray[np.float64] | None = None,
     ) -> None:
         proper = arcs[0] != arcs[1]
         self.out = matrix_of(arcs[:, proper], nodes, None if weights is None else weights[proper])
         if weights is None:
             self.out.data[:] = 1
         self.directed = not self.is_symmetric if directed is None else directed
+        if times is not None:
+            whole = self.out
+            vars(self).pop("is_symmetric", None)  # of the whole
+            self.out, self.into = (_earlier(way, times) for way in (whole, whole.T))
 
     @cached_property
     def into(self) -> sparse.csr_array:
@@ -78,7 +88,7 @@ class Neighbourhood:
 
     @cached_property
     def is_symmetric(self) -> bool:
-        """Whether every arc has its opposite."""
+        """Whether a node collects the same from either end: every arc has its opposite."""
         return (self.out != self.into).nnz == 0
 
     @property
@@ -170,6 +180,14 @@ def _sums(
     sent = np.where(_is_heavy(term, sizes[place]), lighter[place], sums[place] - term)
     received[known, group[nodes[known]]] = np.bincount(at, weight * sent, len(nodes))[known]
     return sums[rows], received
+
+
+def _earlier(way: sparse.csr_array, times: NDArray[np.float64]) -> sparse.csr_array:
+    """A matrix with only those entries by which the node of the row may collect."""
+    pairs = sparse.coo_array(way)
+    may, _ = collects(np.stack(pairs.coords), times)
+    row, column = (ends[may] for ends in pairs.coords)
+    return sparse.csr_array((pairs.data[may], (row, column)), shape=way.shape)
 
 
 def _is_heavy(terms: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -55,6 +55,8 @@ class Inputs:
         hidden: Nodes of the graph of ``fit`` to treat as if they had come later: the rows that
             models have for them are not used; by default none.
         of_edges: How many of the columns, the last ones, are statistics of a node's edges.
+        times: Of the nodes, ``[nodes]``, NaN where missing: a node collects only from those that
+            are earlier or have no time. By default, nodes collect from all.
     """
 
     x: Matrix
@@ -68,6 +70,7 @@ class Inputs:
     described: tuple[ArcAttribute, ...] = field(default=(), kw_only=True)
     hidden: NDArray[np.bool_] | None = field(default=None, kw_only=True)
     of_edges: int = field(default=0, kw_only=True)
+    times: NDArray[np.float64] | None = field(default=None, kw_only=True)
 
     @property
     def own(self) -> Matrix:
@@ -80,12 +83,14 @@ class Inputs:
         return len(self.y)
 
     def is_same_graph(self, other: Inputs) -> bool:
-        """Whether columns, arcs and what is known of them are the same, in whatever order."""
+        """Whether columns, times, arcs and what is known of them are the same, in any order."""
+        times, others = (graph.times if graph.times is not None else 0 for graph in (self, other))
         return (
             self.x.shape == other.x.shape
             and self.arcs.shape == other.arcs.shape
             and (self.weights is None) == (other.weights is None)
             and len(self.described) == len(other.described)
+            and np.array_equal(times, others, equal_nan=True)
             and _same(self.x, other.x)
             and all(map(np.array_equal, self._rows_of_arcs(), other._rows_of_arcs()))
         )
@@ -111,11 +116,12 @@ class Inputs:
         y: NDArray[Any],
         weights: NDArray[np.float32] | None,
         attributes: NDArray[np.float32] | None = None,
+        times: NDArray[np.float64] | None = None,
     ) -> Inputs:
         """The graph with more nodes; ``arcs`` number its own nodes first, and its arcs stay.
 
-        New arcs without weights have that of an average arc, 1. If arcs have attributes, new ones
-        must have them.
+        New arcs without weights have that of an average arc, 1. If arcs have attributes, or nodes
+        times, new ones must have them.
         """
         both = np.hstack([self.arcs, arcs])
         joined, first = np.unique(both, axis=1, return_index=True)
@@ -136,6 +142,7 @@ class Inputs:
             of_edges=self.of_edges,
             attributes=None if self.attributes is None else attributes,
             described=self.described,
+            times=None if self.times is None or times is None else np.append(self.times, times),
         )
 
     def passed(self, network: NodeModel, data: Data) -> Any:
@@ -153,14 +160,16 @@ class Inputs:
             arrays["weights"] = self.weights
         if self.attributes is not None:
             arrays["attributes"] = self.attributes
+        if self.times is not None:
+            arrays["times"] = self.times
         return Saved({}, arrays)
 
     @classmethod
     def from_saved(cls, saved: Saved, sizes: Sizes) -> Inputs:
         """The graph that was saved; a ``UsageError`` if it does not match the model."""
         columns = ["x"] if "x" in saved.arrays else _SPARSE
-        needed = {*columns, "arcs", "y", *["attributes"] * bool(sizes.described)}
-        if saved.arrays.keys() - {"weights", "ids"} != needed:
+        more = ["attributes"] * bool(sizes.described) + ["times"] * sizes.timed
+        if saved.arrays.keys() - {"weights", "ids"} != {*columns, "arcs", "y", *more}:
             raise UsageError(f"it holds {', '.join(sorted(saved.arrays))}")
         arcs, y = saved.arrays["arcs"], saved.arrays["y"]
         if "x" in saved.arrays:
@@ -179,6 +188,9 @@ class Inputs:
         attributes = None
         if sizes.described:
             attributes = saved.array("attributes", (arcs.shape[1], len(sizes.described)))
+        times = saved.arrays["times"] if sizes.timed else None
+        if times is not None and (times.shape != (sizes.nodes,) or times.dtype != np.float64):
+            raise UsageError(f"times has shape {list(times.shape)} and type {times.dtype}")
         if y.shape != (sizes.nodes,) or y.dtype != (np.int64 if sizes.classes else np.float64):
             raise UsageError(f"y has shape {list(y.shape)} and type {y.dtype}")
         if sizes.classes and not -1 <= y.min() <= y.max() < sizes.classes:
@@ -196,12 +208,21 @@ class Inputs:
             of_edges=sizes.of_edges,
             attributes=attributes,
             described=sizes.described,
+            times=times,
         )
 
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
         """The adjacency matrix and its products, computed once for all candidates."""
-        return Neighbourhood(self.arcs, self.nodes, self.weights, self.directed)
+        return Neighbourhood(self.arcs, self.nodes, self.weights, self.directed, self.times)
+
+    def as_received(self) -> tuple[NDArray[np.int64], NDArray[np.float32] | None]:
+        """All arcs and their weights; with times, from each node to those it may collect from."""
+        if self.times is None:
+            return self.arcs, self.weights
+        both = sparse.coo_array(self.neighbourhood.both)
+        arcs = np.stack(both.coords).astype(np.int64)
+        return arcs, None if self.weights is None else both.data
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,9 +378,11 @@ class Problem(Inputs):
 
     def _showing(self, learned: Any, **more: Any) -> Inputs:
         """The graph with the targets of some nodes."""
-        near = self.neighbourhood
-        more |= {"directed": near.directed, "weights": self.weights, "of_edges": self.of_edges}
-        more |= {"attributes": self.attributes, "described": self.described}
+        near, names = (
+            self.neighbourhood,
+            ("weights", "of_edges", "attributes", "described", "times"),
+        )
+        more |= {"directed": near.directed, **{name: getattr(self, name) for name in names}}
         graph = Inputs(self.x, self.arcs, self._shown(learned), **more)
         vars(graph)["neighbourhood"] = near  # computed already
         return graph

@@ -23,7 +23,8 @@ class Sizes(NamedTuple):
     """Sizes that all parts of a model share: features, classes (0 for numbers), nodes of ``fit``.
 
     ``directed`` states whether directions count, ``of_edges`` how many of the features are
-    statistics of a node's edges, and ``described`` what attributes arcs have.
+    statistics of a node's edges, ``described`` what attributes arcs have, and ``timed`` whether
+    nodes have times.
     """
 
     features: int
@@ -32,6 +33,7 @@ class Sizes(NamedTuple):
     directed: bool
     of_edges: int = 0
     described: tuple[ArcAttribute, ...] = ()
+    timed: bool = False
 
     @property
     def outputs(self) -> int:

@@ -16,7 +16,8 @@ not learned from them:
 The difference between the scores with and without is the cost, with the interval of
 :func:`~memohop.fit._certainty.paired_interval`. It takes one prediction of the parts that lose
 something. The models have seen the arcs of the test nodes while they learned, and columns and arcs
-of another graph may differ: the true cost may be higher.
+of another graph may differ: the true cost may be higher. With times, no training node has collected
+from a later one.
 """
 
 from __future__ import annotations

@@ -342,6 +342,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             of_edges=of_edges(given.encoder),
             attributes=given.attributes,
             described=given.described,
+            times=given.times,
         )
         check_scorable(problem, self._classes())
         return problem

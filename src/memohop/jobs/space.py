@@ -96,7 +96,7 @@ def near_options(
     assert not isinstance(values, Range)
     tables = [value if isinstance(value, dict) else {name: value} for value in values]
     others = [table for table in tables if not table.items() <= options.items()]
-    return {**options, **others[generator.integers(len(others))]}
+    return {**options, **others[generator.integers(len(others))]} if others else dict(options)
 
 
 def near_numbers(

@@ -78,6 +78,16 @@ def prepare(
             "does not use; predict from the tables themselves, or fit again with "
             f"--drop {','.join(names)}"
         )
+    if options.edge_time is not None:
+        raise UsageError(
+            f"edge_time={options.edge_time!r}: a prepared graph does not keep times; leave it out, "
+            "or fit the tables themselves"
+        )
+    if options.encoder is not None and options.encoder.time is not None:
+        raise UsageError(
+            f"the model learned with times, column {options.encoder.time.name!r}, which a prepared "
+            "graph does not keep; predict from the tables themselves, or fit a prepared graph"
+        )
     home = GRAPH_FOLDER.check_target(folder)
     node_files, edge_files = find_files(nodes, "nodes"), find_files(edges, "edges")
     inputs = [_identify(path) for path in (*node_files, *edge_files)]
@@ -158,6 +168,7 @@ def _write(
         *lost,
         *unused(more, "column", f"{edges.name}: ", weighted=roles.weight is not None),
         *labels.warnings,
+        *_tell_time(roles),
         *encoding.warnings,
     ]
     notes = [
@@ -190,6 +201,16 @@ def _write(
         inputs=[],
         files={},
     )
+
+
+def _tell_time(roles: Roles) -> list[str]:
+    """A line on what a time column does not do here."""
+    if roles.time is None:
+        return []
+    return [
+        f"column {roles.time!r} decides the split alone: a prepared graph does not keep times, so "
+        "that nodes learn from later ones too; fit of the tables themselves prevents that"
+    ]
 
 
 def _plain(options: ReadOptions) -> dict[str, Any]:

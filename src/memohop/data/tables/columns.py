@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from memohop.data.arcs import ArcAttribute
 from memohop.data.read_options import check_there
@@ -17,6 +18,7 @@ from memohop.data.tables._number_columns import Code, Flag, Number, Time
 from memohop.data.tables._text_columns import Bag, Category, Pieces, Words
 from memohop.data.tables.cells import Cells, Reading, RejectColumn, SaysNothing
 from memohop.data.tables.column import Column, FeatureMatrix, Matrix
+from memohop.data.tables.times import TimeColumn
 from memohop.outputs import count, listed
 
 KINDS: tuple[type[Column], ...] = (Flag, Time, Code, Number, Words, Pieces, Category)
@@ -40,6 +42,7 @@ class EdgeColumns(msgspec.Struct, frozen=True):
         made: The columns of nodes that became features, by their names.
         on_arcs: Whether the features of the columns are attributes of arcs, too.
         repeated: Whether how often an arc comes is one.
+        time: The column with times, if there is one.
     """
 
     columns: tuple[AnyKind, ...] = ()
@@ -47,6 +50,7 @@ class EdgeColumns(msgspec.Struct, frozen=True):
     made: tuple[str, ...] = ()
     on_arcs: bool = False
     repeated: bool = False
+    time: TimeColumn | None = None
 
     @property
     def attributes(self) -> tuple[ArcAttribute, ...]:
@@ -73,11 +77,13 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
         columns: The columns that become features, in order.
         left_out: The columns without information.
         edges: The columns of the edge table that some of these columns are made of.
+        time: The column of the node table with times, which has no features; None without.
     """
 
     columns: tuple[AnyKind, ...]
     left_out: tuple[str, ...] = ()
     edges: EdgeColumns = EdgeColumns()
+    time: TimeColumn | None = None
 
     def transform(self, table: pa.Table) -> tuple[Matrix, list[str]]:
         """The features of a table with these columns, and notes on values that did not fit.
@@ -111,7 +117,8 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
     def apart(self) -> tuple[ColumnEncoder, ColumnEncoder]:
         """For the columns of the node table, and for those that are made of edges, which follow."""
         own = tuple(column for column in self.columns if column.name not in self.edges.made)
-        return ColumnEncoder(own), ColumnEncoder(self.columns[len(own) :], edges=self.edges)
+        of_edges = replace(self, columns=self.columns[len(own) :])
+        return ColumnEncoder(own, time=self.time), of_edges
 
     @property
     def feature_names(self) -> list[str]:

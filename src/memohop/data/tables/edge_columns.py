@@ -5,7 +5,8 @@ node, and over those to it; of a category, the number of edges with each of its 
 of a number beside a category of few values, its mean where the category has each of them. Beside
 these is the number of all edges, where edges that come again count again. If edges have no
 direction, those at either end of a node are taken together. Where a node has no such edge, a number
-of edges is 0 and all else is missing.
+of edges is 0 and all else is missing. With times, a node has only those edges that it may collect
+by (:func:`~memohop.data.arcs.collects`).
 """
 
 from __future__ import annotations
@@ -41,10 +42,13 @@ _FEW = 5  # values of a category within which means are taken
 Statistic: TypeAlias = Literal["number", "mean", "least", "greatest"]
 
 
+_Way: TypeAlias = Literal["from", "to", "at"]
+
+
 class _Look(NamedTuple):
     """Statistics that one pass over the edges gives."""
 
-    way: Literal["from", "to", "at"]
+    way: _Way
     statistics: Sequence[Statistic]
     number: Number | Flag | None = None
     category: Category | None = None
@@ -82,7 +86,8 @@ class EdgeStatistics(NamedTuple):
         named = zip(rows.columns.column_names, rows.columns.columns, strict=True)
         kinds = [kind for kind in KINDS if kind is not Pieces]  # which have no statistics
         columns, surprises = fit_columns(named, roles.edge_readings, kinds)
-        fitted = EdgeColumns((), ("at",) if links.listed_both_ways else ("from", "to"))
+        ways: tuple[_Way, ...] = ("at",) if links.listed_both_ways else ("from", "to")
+        fitted = EdgeColumns((), ways, time=rows.time)
         for column in columns.columns:
             more = replace(fitted, columns=(*fitted.columns, _with_frequent_values(column)))
             if len(_names(fitted)) < len(_names(more)) <= MOST:
@@ -114,7 +119,7 @@ class EdgeStatistics(NamedTuple):
         """The encoder that was fitted to them, which makes them of later edges too."""
         made = tuple(column.name for column in encoder.columns if column.name in self.made)
         if not (made or self.fitted.attributes):
-            return replace(encoder, edges=EdgeColumns())
+            return replace(encoder, edges=EdgeColumns(time=self.fitted.time))
         return replace(encoder, edges=replace(self.fitted, made=made))
 
     def tell_columns(
@@ -153,14 +158,7 @@ def _statistics(
             positions[column.name] = _positions(column.category, coded)
         elif isinstance(column, Category):
             positions[column.name] = _positions(column, cells[column.name])
-    source, target = edges.ends
-    other = np.flatnonzero(source != target)  # an edge from a node to itself is at it once
-    every = np.arange(len(source))
-    rows = {
-        "from": (every, source),
-        "to": (every, target),
-        "at": (np.concatenate((every, other)), np.concatenate((source, target[other]))),
-    }
+    rows = dict(_nodes_of(edges))
     made: dict[str, pa.Array] = {}
     for look in _looks(fitted):
         row, node = rows[look.way]
@@ -184,6 +182,17 @@ def _statistics(
             for name, column in zip(look.names(), columns, strict=True)
         }
     return made, notes
+
+
+def _nodes_of(edges: EdgeRows) -> Iterator[tuple[_Way, tuple[NDArray[np.int64], ...]]]:
+    """For each way, the rows of edges, and the node to which each of them counts."""
+    source, target = edges.ends
+    counts = np.ones(edges.ends.shape, dtype=bool) if edges.counts is None else edges.counts
+    begins, ends = map(np.flatnonzero, counts)
+    others = np.flatnonzero(counts[1] & (source != target))  # a loop is at its node once
+    yield "from", (begins, source[begins])
+    yield "to", (ends, target[ends])
+    yield "at", (np.concatenate((begins, others)), np.concatenate((source[begins], target[others])))
 
 
 def _with_frequent_values(column: Column) -> Column:

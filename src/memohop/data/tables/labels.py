@@ -26,6 +26,7 @@ from memohop.data.tables.cells import (
     spelled_whole,
     whole_as_text,
 )
+from memohop.data.tables.times import read_times
 from memohop.errors import DataError
 from memohop.outputs import count, first_few
 
@@ -343,21 +344,12 @@ def sets_by_time(cells: Cells, labelled: Mask) -> OwnSplit:
     Nodes of one time stay together, so the sets are as near to a fifth as times allow. A node
     without a time is in none.
     """
-    name = cells.name
-    if cells.stored == "flag":
-        raise DataError(f"time column {name!r} holds true and false; name one with times")
-    if cells.words.size:
-        row = int(cells.words[0])
-        raise DataError(
-            f"time column {name!r} holds {cells.column[row].as_py()!r} in row {row + 1}, which is "
-            "neither a time such as 2024-05-31 18:30 nor a number; correct it or leave it empty"
-        )
-    times = cells.numbers
+    times = read_times(cells, "time column")
     known = labelled & ~np.isnan(times)
     moments, sizes = np.unique(times[known], return_counts=True)
     if len(moments) < 3:
         raise DataError(
-            f"time column {name!r} has {len(moments)} different time(s) on labelled nodes; "
+            f"time column {cells.name!r} has {len(moments)} different time(s) on labelled nodes; "
             "training, validation and test need at least one each"
         )
     earlier = np.concatenate(([0], np.cumsum(sizes)[:-1])) / sizes.sum()

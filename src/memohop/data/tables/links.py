@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow.types import is_temporal
 
-from memohop.data.arcs import LARGEST_WEIGHT, merge_arcs
+from memohop.data.arcs import LARGEST_WEIGHT, collects, merge_arcs
 from memohop.data.read_options import ReadOptions, Roles, spelled
 from memohop.data.tables.cells import Cells, as_text, whole_as_text
 from memohop.data.tables.sources import UnreadTable
 from memohop.data.tables.spelling import NumberSpelling
+from memohop.data.tables.times import TimeColumn, tell_order
 from memohop.errors import DataError
 from memohop.outputs import first_few, listed
 
@@ -31,6 +32,8 @@ class EdgeRows(NamedTuple):
 
     columns: pa.Table
     ends: NDArray[np.int64]  # [2, rows]
+    time: TimeColumn | None = None  # of the edge table
+    counts: NDArray[np.bool_] | None = None  # at which ends an edge does, [2, rows]; or at both
 
 
 class Links(NamedTuple):
@@ -141,21 +144,42 @@ def node_ids(column: pa.ChunkedArray, name: str, table: str) -> pa.Array:
 
 
 def read_edges(
-    tables: Sequence[UnreadTable], roles: Roles, ids: pa.Array, options: ReadOptions
+    tables: Sequence[UnreadTable],
+    roles: Roles,
+    ids: pa.Array,
+    options: ReadOptions,
+    times: NDArray[np.float64] | None = None,
 ) -> tuple[Links, EdgeRows]:
-    """The edges of tables between the positions of the ids."""
+    """The edges of tables between the positions of the ids, which may have times."""
     located, weights, columns, warnings = zip(
         *(_located(table, roles, ids, options) for table in tables),
         strict=True,
     )
-    ends = np.concatenate(located, axis=1)
-    links = Links.of(
-        ends,
-        None if roles.weight is None else np.concatenate(weights),
-        nodes=len(ids),
-        directed=options.directed,
-    )
-    return links._replace(warnings=list(chain(*warnings))), EdgeRows(_one_table(columns), ends)
+    rows, told = EdgeRows(_one_table(columns), np.concatenate(located, axis=1)), list[str]()
+    weight = None if roles.weight is None else np.concatenate(weights)
+    if times is not None:
+        rows, kept, told = _in_time(rows, times, roles.edge_time, options)
+        weight = None if weight is None else weight[kept]
+    links = Links.of(rows.ends, weight, nodes=len(ids), directed=options.directed)
+    return links._replace(warnings=[*chain(*warnings), *told]), rows
+
+
+def _in_time(
+    rows: EdgeRows, times: NDArray[np.float64], edge_time: str | None, options: ReadOptions
+) -> tuple[EdgeRows, NDArray[np.bool_], list[str]]:
+    """The edges without those that are too late for both ends, which are kept, and a line."""
+    columns, ends, time, since = rows.columns, rows.ends, None, None
+    if edge_time is not None:
+        known = None if options.encoder is None else options.encoder.edges.time
+        time = known or TimeColumn.fit(Cells(edge_time, columns[edge_time]))
+        since = time.read(columns[edge_time], "edge time")
+        columns = columns.drop_columns([edge_time])
+    counts, ever = collects(ends, times, since), np.logical_or(*collects(ends, times))
+    late = ever > counts.any(axis=0)
+    told, kept = [tell_order(~ever, late)], ~late
+    if columns.num_columns:  # without, it has no rows
+        columns = columns.filter(pa.array(kept))
+    return EdgeRows(columns, ends[:, kept], time, counts[:, kept]), kept, told
 
 
 def _one_table(tables: Sequence[pa.Table]) -> pa.Table:
@@ -199,8 +223,9 @@ def _located(
             name, unknown, len(known), named, drop_unknown=options.drop_unknown
         )
     weights = None if weight is None else edge_weights(table[weight], weight, name)[known]
-    on_nodes = table.select(roles.edge_columns).filter(pa.array(known))
-    return positions[:, known].astype(np.int64), weights, on_nodes, warnings
+    more = [] if roles.edge_time is None else [roles.edge_time]
+    columns = table.select([*roles.edge_columns, *more]).filter(pa.array(known))
+    return positions[:, known].astype(np.int64), weights, columns, warnings
 
 
 def check_header(ends: list[str], ids: pa.Array, table: str) -> None:

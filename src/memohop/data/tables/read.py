@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import torch
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from memohop.data.check import MASKS, check_graph
@@ -16,13 +17,14 @@ from memohop.data.read_options import Class, ReadOptions, Task, find_roles, read
 from memohop.data.sparse_features import as_matrix, is_sparse, sharing
 from memohop.data.splits import OwnSplit
 from memohop.data.tables.arc_attributes import arc_attributes
-from memohop.data.tables.cells import Reading, spelled_whole
+from memohop.data.tables.cells import Cells, Reading, spelled_whole
 from memohop.data.tables.column import Matrix
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
 from memohop.data.tables.edge_columns import EdgeStatistics
 from memohop.data.tables.labels import Labels, no_labels, read_labels, read_sets
 from memohop.data.tables.links import Links, node_ids, read_edges
 from memohop.data.tables.sources import TableLike, check_alike, open_table
+from memohop.data.tables.times import TimeColumn, check_comparable
 from memohop.errors import UsageError
 from memohop.outputs import listed
 from memohop.pyg import Data
@@ -49,6 +51,7 @@ class OwnGraph:
         directed: Whether an edge is one arc, or one each way.
         masks: The user's own training, validation and test nodes, or None.
         groups: The number of each node's group, ``int64``, or None. A split must not tear a group.
+        times: The time of each node, NaN where missing, or None.
         reading: The arguments of :func:`~memohop.read_graph` that read other tables alike; None for
             arrays.
     """
@@ -63,6 +66,7 @@ class OwnGraph:
     directed: bool = False
     masks: OwnSplit | None = None
     groups: NDArray[np.int64] | None = None
+    times: NDArray[np.float64] | None = None
     reading: Mapping[str, Any] | None = None
 
     @property
@@ -126,20 +130,28 @@ def read_graph(
     kept = [name for name in node_table.columns if name not in roles.dropped]
     table = node_table.read(kept, text=[*roles.spelled, *text_names])
     ids = node_ids(table[roles.id], roles.id, node_table.name)
-    links, rows = read_edges(edge_tables, roles, ids, how)
+    known, time, times = how.encoder and how.encoder.time, None, None
+    if roles.time is not None:
+        time = known or TimeColumn.fit(Cells(roles.time, table[roles.time]))
+        times = time.read(table[roles.time], "time column")
+    links, rows = read_edges(edge_tables, roles, ids, how, times)
+    if time is not None and rows.time is not None:
+        check_comparable(time, rows.time)
     of_edges = EdgeStatistics.of(rows, links, roles, how.encoder, len(ids))
     of_columns = of_edges.tell_columns(edge_tables, roles, again=how.encoder is not None)
     attributes, told = arc_attributes(of_edges.fitted, rows, links, len(ids))
     del rows  # to make room for the features
     described = describe_nodes(
-        of_edges.beside(table.drop_columns([roles.id])),
+        of_edges.beside(table.drop_columns([roles.id, *([known.name] if known else [])])),
         roles.label,
         how,
         readings=roles.readings | dict.fromkeys(of_edges.made, "numeric"),
         sets=roles.sets,
+        times=times,
     )
     if how.encoder is None and described.encoder is not None:
-        described = described._replace(encoder=of_edges.known_to(described.encoder))
+        encoder = replace(of_edges.known_to(described.encoder), time=time)
+        described = described._replace(encoder=encoder)
     as_known = ids.cast(pa.int64()) if spelled_whole(ids) else ids
     return own_graph(
         described,
@@ -157,6 +169,7 @@ def read_graph(
         ),
         warnings=node_table.warnings,
         reading=read_alike(vars(how)),
+        times=times,
     )
 
 
@@ -179,8 +192,12 @@ def describe_nodes(
     *,
     readings: Mapping[str, Reading] | None = None,
     sets: Mapping[str, str] | None = None,
+    times: NDArray[np.float64] | None = None,
 ) -> Described:
-    """Features, labels and sets from a table without ids; without an encoder, one is fitted."""
+    """Features, labels and sets from a table without ids; without an encoder, one is fitted.
+
+    With times, it is fitted to the rows that are not later than all training nodes.
+    """
     labels = no_labels(table.num_rows, how.classes, how.task)
     if label is not None:
         labels = read_labels(table[label], label, how.task, how.classes)
@@ -189,7 +206,11 @@ def describe_nodes(
     table = table.drop_columns([*(sets or {}).values()])
     encoder = how.encoder
     if encoder is None:
-        named = zip(table.column_names, table.columns, strict=True)
+        columns = table.columns
+        if times is not None and masks is not None:
+            early = pa.array(~(times > times[masks.train].max()))
+            columns = [column.filter(early) for column in columns]
+        named = zip(table.column_names, columns, strict=True)
         encoder, surprises = fit_columns(named, readings)
         warnings += surprises
         notes += encoder.describe()
@@ -210,6 +231,7 @@ def own_graph(
     notes: Iterable[str] = (),
     warnings: Iterable[str] = (),
     reading: Mapping[str, Any] | None = None,
+    times: NDArray[np.float64] | None = None,
 ) -> OwnGraph:
     """Nodes and arcs, checked, with the notes and warnings on each, and how they were read."""
     x, labels = nodes.x, nodes.labels
@@ -238,5 +260,6 @@ def own_graph(
         directed=links.directed,
         masks=nodes.masks,
         groups=nodes.groups,
+        times=times,
         reading=reading and {**reading, "directed": links.directed, "task": labels.task},
     )

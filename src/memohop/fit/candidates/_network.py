@@ -159,15 +159,14 @@ class NetworkFamily(Family):
 
     def first(self, problem: Problem) -> list[Setting]:
         """The openers, what the fair table has taught, and the rest."""
-        directed, space = problem.neighbourhood.directed, spaces.listed().networks[self.id]
+        space = spaces.listed().networks[self.id]
+        directed = problem.neighbourhood.directed and problem.times is None
         if (space.directed_only and not directed) or not (self.sees_graph or problem.has_columns):
             return []
-        taught = [setting for setting in spaces.taught() if setting.family == self.id]
+        own, taught = space.own, [each for each in spaces.taught() if each.family == self.id]
         if not directed:
-            own, taught = map(_undirected, (space.own, taught))
-        else:
-            own = list(space.own)
-        first = own[: space.openers] + taught + own[space.openers :]
+            own, taught = (_without_directions(some, problem) for some in (own, taught))
+        first = [*own[: space.openers], *taught, *own[space.openers :]]
         return [setting for setting in first if self._can_train(setting.options)]
 
     def openers(self, problem: Problem) -> int:
@@ -181,7 +180,8 @@ class NetworkFamily(Family):
             **spaces.listed().numbers["networks"],
         }
         without = {"direction": problem.neighbourhood.directed, "lam": self.has_memory}
-        return {name: values for name, values in choices.items() if without.get(name, True)}
+        choices = {name: values for name, values in choices.items() if without.get(name, True)}
+        return choices if problem.times is None else spaces.space_in_time(self.id, choices)
 
     def cost(self, problem: Problem, setting: Setting) -> Cost:
         """That of a few dozen epochs; the RAM of other devices is measured, and not guessed."""
@@ -286,11 +286,13 @@ class NetworkFamily(Family):
         return results
 
 
-def _undirected(settings: Iterable[Setting]) -> list[Setting]:
+def _without_directions(settings: Iterable[Setting], problem: Problem) -> list[Setting]:
     """The same settings where directions do not matter, so that some of them are alike."""
     changed: list[Setting] = []
     for setting in settings:
-        if "direction" in setting.options:
+        if problem.times is not None:
+            setting = replace(setting, options=spaces.in_time(setting.family, setting.options))
+        elif "direction" in setting.options:
             setting = replace(setting, options={**setting.options, "direction": "undirected"})
         if setting not in changed:
             changed.append(setting)
@@ -327,14 +329,15 @@ def as_data(inputs: Inputs, model: str, scale: float) -> Data:
         x = side_by_side([inputs.x / np.float32(scale), inputs.neighbourhood.degrees() / _DEGREE])
     else:
         x = inputs.own / np.float32(scale)
+    arcs, weights = inputs.as_received()
     data = Data(
         x=x if sparse.issparse(x) else torch.from_numpy(np.ascontiguousarray(x)),
         y=torch.from_numpy(inputs.y),
-        edge_index=torch.from_numpy(inputs.arcs),
+        edge_index=torch.from_numpy(arcs),
         num_nodes=inputs.nodes,
     )
-    if inputs.weights is not None:
-        data.edge_weight = torch.from_numpy(inputs.weights)
+    if weights is not None:
+        data.edge_weight = torch.from_numpy(weights)
     if isinstance(inputs, Problem):
         masks = inputs.masks
         data.train_mask, data.val_mask = map(torch.from_numpy, (masks.train, masks.val))

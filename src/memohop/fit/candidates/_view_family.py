@@ -81,8 +81,13 @@ class ViewFamily(Family):
         return self.sees != "columns"
 
     def first(self, problem: Problem) -> list[Setting]:
-        """The first settings; none for models of columns if there are no columns."""
+        """The first settings; none for models of columns if there are no columns.
+
+        Nor for positions if nodes have times: who their neighbours are is seen from the end.
+        """
         if not (self.sees_graph or problem.has_columns):
+            return []
+        if self.sees == "positions" and problem.times is not None:
             return []
         ways = self._ways(problem)
         return [

@@ -12,11 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from memohop.fit._candidate import Setting
 from memohop.jobs.space import Choice, Space
+from memohop.networks.registry import entry
 
 _FOLDER = Path(__file__).parent
 
@@ -57,6 +59,35 @@ def listed() -> Listed:
     }
     numbers = msgspec.convert(tables["numbers"], dict[str, Space])
     return Listed(numbers, tables["first"], networks)
+
+
+def in_time(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a network where nodes have times.
+
+    A node collects by the arcs that lead out of it, see :meth:`Inputs.as_received`. The symmetric
+    norm would divide by how many collect from a neighbour, later ones too, so it is that of rows.
+    """
+    known, changed = entry(model).options(), dict(options)
+    if "direction" in known:
+        changed["direction"] = "out"
+    if {**known, **changed}.get("norm") == "symmetric":
+        changed["norm"] = "row"
+    return changed
+
+
+def space_in_time(model: str, space: Space) -> Space:
+    """What options are drawn from where nodes have times."""
+    kept: Space = {}
+    for name, values in space.items():
+        if isinstance(values, list):
+            tables = [value if isinstance(value, dict) else {} for value in values]
+            values = [
+                value
+                for value, table in zip(values, tables, strict=True)
+                if table.get("norm") != "symmetric"
+            ]
+        kept[name] = values
+    return {**kept, **{name: [value] for name, value in in_time(model, {}).items()}}
 
 
 @cache
