@@ -163,7 +163,7 @@ def test_symmetric_numbers_are_learned_as_before():
     problem = tiny_problem(y=y, objective=R2)
     family = TreeFamily("lightgbm", "columns")
     openers = Portfolio(problem, {family.id: family}, 1.0, None, np.random.default_rng(0)).openers
-    assert [setting.options for setting, _ in openers] == [{}]
+    assert [opener.setting.options for opener in openers] == [{}]
     assert not problem.curves
 
 
@@ -175,12 +175,14 @@ def test_skewed_numbers_have_one_opener_more_of_each_kind():
         for family in (TreeFamily("lightgbm", "columns"), LinearFamily("linear", "columns"))
     }
     running = Portfolio(problem, families, 1.0, None, np.random.default_rng(0))
-    targets = [(setting.family, setting.options["target"]) for setting, _ in running.openers]
-    assert sorted(targets) == [
-        ("lightgbm", "plain"),
+    targets = [
+        (opener.setting.family, opener.setting.options["target"]) for opener in running.openers
+    ]
+    assert targets == [
         ("lightgbm", "rank"),
-        ("linear", "plain"),
         ("linear", "rank"),
+        ("lightgbm", "plain"),
+        ("linear", "plain"),
     ]
     assert running.waiting["linear"][0].options["target"] == "log"
 

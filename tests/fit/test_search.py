@@ -183,6 +183,36 @@ class TestTime:
         order = [tried.setting.family for tried in run.candidates][:5]
         assert order == ["columns", "memory", "graph", "graph", "memory"]
 
+    def test_second_settings_do_not_shorten_the_first_ones_of_other_kinds(self, problem, clock):
+        """Ten kinds have a fifth of the time: with four settings each, it would be a twentieth."""
+        kinds = [
+            Timed(f"kind {number}", 0.8, settings=4, takes=2.0, cut=True, clock=clock)
+            for number in range(10)
+        ]
+        run = searched(problem, kinds, time=80)
+        assert all(not tried.unfinished for tried in run.candidates[:10])
+        assert len({tried.setting.family for tried in run.candidates[:10]}) == 10
+
+    def test_a_second_setting_waits_until_there_is_time_for_it(self, problem, clock):
+        """Its kind took 2 seconds; what is left of the opening would be 0.3 for each."""
+        kinds = [
+            Timed(f"kind {number}", 0.8, settings=2, takes=2.0, cut=True, clock=clock)
+            for number in range(10)
+        ]
+        run = searched(problem, kinds, time=70)
+        assert len([tried for tried in run.candidates if tried.setting.numbers["number"] == 1])
+        assert not any(tried.unfinished for tried in run.candidates[:12])
+
+    def test_a_leader_is_fitted_anew_only_if_there_is_time_for_its_other_splits(
+        self, problem, clock
+    ):
+        """It was cut off, and to finish takes all the time that is left."""
+        slow = Timed("slow", 0.95, takes=30.0, cut=True, clock=clock)
+        kinds = [slow, *(Timed(f"{number}", 0.6, takes=0.5, clock=clock) for number in range(3))]
+        run = searched(problem, kinds, time=60)
+        assert run.complete()[0].setting.family == "slow"
+        assert len(run.splits) == problem.splits
+
     @pytest.mark.parametrize(("least", "tried"), [(10.0, True), (40.0, True), (60.0, False)])
     def test_memory_is_tried_where_other_kinds_would_be_too_slow(
         self, problem, clock, least, tried

@@ -286,7 +286,7 @@ class Search:
 
 
 def firsts(family: Family, problem: Problem) -> list[Setting]:
-    """The first settings of a kind; if numbers are skewed, one opener more, on a curve."""
+    """The first settings of a kind; if numbers are skewed, one opener more, on a curve, first."""
     settings, opening = family.first(problem), family.openers(problem)
     if not (settings and problem.curves):
         return settings
@@ -294,7 +294,8 @@ def firsts(family: Family, problem: Problem) -> list[Setting]:
         [replace(each, options={**each.options, TARGET: target}) for each in settings]
         for target in (AS_IT_IS, *problem.curves)
     )
-    return [*plain[:opening], *(each[0] for each in others), *plain[opening:]]
+    first, *more = (each[0] for each in others)
+    return [first, *plain[:opening], *more, *plain[opening:]]
 
 
 def variations(

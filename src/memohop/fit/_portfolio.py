@@ -39,6 +39,7 @@ from memohop.fit._candidate import (
 )
 from memohop.fit._certainty import paired_interval
 from memohop.fit._ensemble import FITTING
+from memohop.fit._opening import Opener, openers
 from memohop.fit._problem import Problem
 from memohop.fit._workers import FitJob, Threads, Workers, executing
 from memohop.interrupts import interrupts_raised, interrupts_wait
@@ -54,6 +55,7 @@ _LITTLE = 0.1  # what a variation may take on all splits to get them at once
 _PUNCTUAL = 0.95  # of the time: a running fit takes a moment to end, as does the calibration
 
 _LEADERS = 3  # candidates that get all splits, whatever their kind; an ensemble has about as many
+_ANEW = 2  # factor of the time of a fit that was cut off, for it to begin anew
 _TRIES = 3  # fits of a candidate that does not finish
 _GROUP = 3  # variations at once: on a small graph, they take little more time than one
 _FALLING = 0.6  # factor by which each next kind is varied less often
@@ -150,7 +152,9 @@ class Portfolio:
         first = {name: firsts(family, self.problem) for name, family in self.families.items()}
         self.waiting = {name: settings for name, settings in first.items() if settings}
         self.families = {name: self.families[name] for name in self.waiting}
-        self.openers: deque[tuple[Setting, float]] | None = deque(self._openers())
+        self.openers: deque[Opener] | None = deque(
+            openers(self.problem, self.families, self.waiting, self.limit, self.trials)
+        )
 
     def ask(self) -> FitJob | None:
         """The next candidates to fit; None if there are none, at least until others have ended."""
@@ -185,44 +189,28 @@ class Portfolio:
 
     # The opening
 
-    def _openers(self) -> list[tuple[Setting, float]]:
-        """The settings that the search starts with, in their order, and the seconds each needs.
+    def _next_opener(self, openers: deque[Opener]) -> FitJob | None:
+        """The next of them; once their time is over, only of kinds that had none.
 
-        Those are left out that even the largest share of the time, or the RAM, is too small for;
-        the first network with memory may have more of it, and is cut off if need be.
+        A second one is put off where it would have less time than others of its kind took.
         """
-        settings: list[Setting] = []
-        for name, family in self.families.items():
-            count = family.openers(self.problem) + bool(self.problem.curves)
-            count = min(count, self.trials or sys.maxsize)
-            settings += self.waiting[name][:count]
-            del self.waiting[name][:count]
-        kinds = [self.families[setting.family] for setting in settings]
-        least = [
-            kind.cost(self.problem, setting).seconds
-            for kind, setting in zip(kinds, settings, strict=True)
-        ]
-        with_memory = [i for i, kind in enumerate(kinds) if kind.has_memory]
-        sure = min(with_memory, key=least.__getitem__, default=None)
-        cheapest = min(least, default=0.0)
-        return [
-            (settings[i], min(least[i], _LITTLE * self.limit) if i == sure else 0.0)
-            for i in sorted(range(len(settings)), key=lambda i: (kinds[i].sees_graph, i != sure))
-            if least[i] < math.inf
-            and least[i] <= max((_HALF if i == sure else _QUARTER) * self.limit, cheapest)
-        ]
-
-    def _next_opener(self, openers: deque[tuple[Setting, float]]) -> FitJob | None:
-        """The next of them; once their time is over, only of kinds that had none."""
+        late: list[Setting] = []
         while openers:
-            setting, least = openers.popleft()
+            setting, least, is_first = openers.popleft()
             left = _OPENING * self.limit - self.passed()
-            seconds = max(least, left * min(1, self.at_once / (len(openers) + 1)))
-            is_first = not self.search.candidates and not self.out
-            if is_first or (self.left() > 0 and (seconds > 0 or not self.count(setting.family))):
+            sharing = 1 + sum(opener.is_first == is_first for opener in openers)
+            seconds = max(least, left * min(1, self.at_once / (sharing + 1)))
+            begins = not self.search.candidates and not self.out
+            own = [] if is_first or self.trials is not None else self._of_kind(setting.family)
+            if own and seconds < fmean(tried.seconds for tried in own):
+                late.append(setting)
+                continue
+            if begins or (self.left() > 0 and (seconds > 0 or not self.count(setting.family))):
                 seconds = seconds if seconds > 0 else _LITTLE * self.left()
                 return self._job([Candidate(setting)], self.search.splits[:1], seconds)
-            self.waiting[setting.family].append(setting)
+            late.append(setting)
+        for setting in reversed(late):
+            self.waiting[setting.family].insert(0, setting)
         return None
 
     def _go_on(self) -> None:
@@ -232,7 +220,9 @@ class Portfolio:
         self.comparing = min(self._seconds_to_compare(), _QUARTER * self.limit)
         if self.problem.ranks_few:
             return
-        needed = sum(tried.seconds for tried in self.search.hopeful())
+        best = [*best_of_kinds(self.search.ranked).values()]
+        memory = [tried for tried in best if self.families[tried.setting.family].has_memory]
+        needed = sum(tried.seconds for tried in dict.fromkeys([*best[:_LEADERS], *memory[:1]]))
         afforded = _QUARTER * self.at_once * max(self.left(), 0) / max(needed, 1e-9)
         fewest = math.ceil(_ENOUGH / max(int(self.problem.masks.val[:, 0].sum()), 1))
         count = max(min(afforded, self.problem.splits), fewest)
@@ -264,9 +254,10 @@ class Portfolio:
 
         The leaders get them, and the best of each kind: of the better kinds, if that takes a
         quarter of the time left, and of the others, if it takes less; at last, any of them that
-        there is time for. One that had too little time on the first split gets that alone: it tells
-        whether the others are worth it. Those that the verdict needs come first, cut off if need
-        be; but if they lead, only if there was no time for them as leaders.
+        there is time for. One that had too little time on the first split gets that alone, if there
+        is far more time now: it tells whether the others are worth it. Those that the verdict needs
+        come first, cut off if need be; but if they lead, only if there was no time for them as
+        leaders.
         """
         ranked, left, all_splits = self.search.ranked, self.left(), self.search.splits
         leaders, hopeful = ranked[:_LEADERS], self.search.hopeful()
@@ -281,7 +272,10 @@ class Portfolio:
             if place == 1 and tried.seconds <= left:
                 count = max(count, 1)
             if splits[:1] == all_splits[:1]:
-                splits = splits[:1]
+                each = left / len(all_splits)  # so that there is time for the others as well
+                if each <= _ANEW * tried.seconds:
+                    splits = [split for split in splits if split not in tried.scores]
+                splits, seconds = splits[:1], min(seconds, each / 2)
             if tried.failures < _TRIES and (count >= len(splits) or tried in leaders):
                 yield tried, splits[:count], seconds
         yield from [lack for lack in needed if lack[0] in leaders]
