@@ -113,12 +113,11 @@ def test_means_of_words_are_no_features():
     x = np.hstack([tiny_problem().x, np.eye(60, 20, dtype=np.float32)])
     problem, family = tiny_problem(x=x), ExtraTreesFamily("extra-trees", "neighbours")
     first = family.first(problem)
-    assert family.openers(problem) == 1
     near = variations(family, problem, first[0], 5, np.random.default_rng(0))
-    assert all(setting.options == {"means": "numbers"} for setting in [*first, *near])
+    assert {setting.options["means"] for setting in [*first, *near]} == {"numbers"}
     without = tiny_problem()
-    widths = [fit(each, "neighbours").part.width for each in (problem, without)]
-    assert widths[0] == widths[1] + 20
+    widths = [fit(problem, "neighbours", number).part.width for number in (0, 1)]
+    assert widths == [fit(without, "neighbours").part.width + more for more in (0, 20)]
 
 
 def test_a_table_with_words_has_forests_without_them_and_others_one():
@@ -126,16 +125,34 @@ def test_a_table_with_words_has_forests_without_them_and_others_one():
     for words in (x, sparse.csr_array(x)):
         problem = tiny_problem(x=words)
         numbers, everything = (fit(problem, number=number).part for number in (0, 1))
-        assert {*numbers.feature.tolist()} == {20, 21, 22}
+        assert numbers.width == 3
         assert min(everything.feature) < 20
-        alone = fit(tiny_problem()).part
-        assert np.array_equal(numbers.of_features(words), alone.of_features(tiny_problem().x))
+        alone, inputs = fit(tiny_problem()).part, tiny_problem()
+        assert np.array_equal(numbers.outputs(problem), alone.outputs(inputs))
     family = ExtraTreesFamily("extra-trees", "columns")
     assert [family.openers(each) for each in (problem, tiny_problem())] == [2, 1]
-    near = variations(
-        family, tiny_problem(), family.first(tiny_problem())[0], 9, np.random.default_rng(0)
-    )
-    assert {setting.numbers["rare_features"] for setting in near} == {1.0}
+    first = family.first(tiny_problem())[0]
+    near = variations(family, tiny_problem(), first, 9, np.random.default_rng(0))
+    assert all(setting.options == {} for setting in [first, *near])
+
+
+def test_many_words_are_combined_in_one_forest():
+    words = np.eye(200, 100, dtype=np.float32)
+    x = sparse.csr_array(np.hstack([tiny_problem(200).x, words]))
+    problem = tiny_problem(200, x=x)
+    options = {"columns": "low-rank"}
+    for sees, openers in (("columns", 3), ("neighbours", 2)):
+        family = ExtraTreesFamily("extra-trees", sees)
+        assert family.openers(problem) == openers
+        combined = next(
+            each for each in family.first(problem) if options.items() <= each.options.items()
+        )
+        (fits,) = family.fit(problem, [combined], [0])
+        part = fits[0].part
+        assert part.view.columns.shape == (3 + 64, 103)
+        assert family.cost(problem, combined).bytes > 0
+        said = part.outputs(replace(problem, y=problem.known(0)))
+        assert np.array_equal(said[problem.masks.val[:, 0]], fits[0].val)
 
 
 def test_each_tree_of_a_large_table_learns_from_other_rows_and_is_bounded(monkeypatch):

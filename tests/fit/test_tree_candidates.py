@@ -48,7 +48,11 @@ def test_trees_read_back_from_their_text_say_the_same(classes, as_sparse):
 def test_a_table_with_words_is_tried_with_and_without_their_means():
     x = np.hstack([tiny_problem().x, np.eye(60, 20, dtype=np.float32)])
     problem, family = tiny_problem(x=x), TreeFamily("lightgbm+neighbours", "neighbours")
-    ways = [{"means": "numbers"}, {"means": "all"}]
+    ways = [
+        {"columns": "all", "means": "numbers"},
+        {"columns": "all", "means": "all"},
+        {"columns": "numbers", "means": "numbers"},
+    ]
     first = family.first(problem)
     assert [setting.options for setting in first] == ways * 3
     assert family.openers(problem) == 2
@@ -57,12 +61,48 @@ def test_a_table_with_words_is_tried_with_and_without_their_means():
     assert {group[0].options["means"] for group in near} == {"numbers", "all"}
     assert all(variation.options == group[0].options for group in near for variation in group)
     widths = []
-    for setting in first[:2]:
+    for setting in first[:3]:
         (fits,) = family.fit(problem, [setting], [0])
         widths.append(fits[0].part.view.features(problem, problem.y).shape[1])
         said = fits[0].part.outputs(replace(problem, y=problem.known(0)))
         assert np.allclose(said[problem.masks.val[:, 0]], fits[0].val, atol=1e-6)
     assert widths[1] - widths[0] == 2 * 20  # the words' means over one hop and two
+    assert widths[0] - widths[2] == 20
+
+
+@pytest.mark.parametrize(
+    ("sees", "openers", "ways"),
+    [
+        ("columns", 2, [("all",), ("low-rank",), ("numbers",)]),
+        (
+            "neighbours",
+            3,
+            [("all", "numbers"), ("all", "all"), ("low-rank", "all"), ("numbers", "numbers")],
+        ),
+    ],
+)
+def test_many_words_beside_numbers_are_combined_or_left_out_too(sees, openers, ways):
+    words = np.eye(200, 100, dtype=np.float32)
+    problem = tiny_problem(200, x=sparse.csr_array(np.hstack([tiny_problem(200).x, words])))
+    family = TreeFamily("lightgbm", sees)
+    first = family.first(problem)
+    named = ("columns", "means") if sees == "neighbours" else ("columns",)
+    tried = [tuple(setting.options[name] for name in named) for setting in first]
+    assert tried == ways * 3
+    assert family.openers(problem) == openers
+    assert {*family.space(problem)} >= {*named}
+    for setting in first[: len(ways)]:
+        (fits,) = family.fit(problem, [setting], [0])
+        said = fits[0].part.outputs(replace(problem, y=problem.known(0)))
+        assert np.allclose(said[problem.masks.val[:, 0]], fits[0].val, atol=1e-6)
+
+
+def test_words_alone_are_tried_with_and_without_combinations():
+    problem = tiny_problem(200, x=sparse.csr_array(np.eye(200, 100, dtype=np.float32)))
+    family = TreeFamily("lightgbm", "columns")
+    options = [setting.options for setting in family.first(problem)[:2]]
+    assert options == [{"columns": "all"}, {"columns": "low-rank"}]
+    assert family.openers(problem) == 2
 
 
 @pytest.mark.parametrize("sees", ["columns", "neighbours"])

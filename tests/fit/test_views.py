@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from memohop import UsageError
 from memohop.fit import _views as views
-from memohop.fit._problem import Inputs
+from memohop.fit._problem import Inputs, check_width
+from memohop.fit._saved import Saved, Sizes
 from memohop.fit._views import View
 
 # 0 - 1 - 2 and 1 - 3, arcs both ways
@@ -55,7 +57,7 @@ def test_another_graph_has_no_rows_of_this_one():
 
 def test_many_sparse_columns_stay_sparse_and_are_combined_for_two_hops(monkeypatch):
     monkeypatch.setattr(views, "_WIDE", 3)
-    monkeypatch.setattr(views, "_COMBINED", 2)
+    monkeypatch.setattr(views, "COMBINED", 2)
     x = sparse.csr_array(np.eye(4, 5, dtype=np.float32))
     inputs = graph(x)
     view = View.fit(inputs, "neighbours", 2)
@@ -140,7 +142,7 @@ def test_a_later_node_has_the_position_of_one_with_the_same_neighbours():
 
 def test_numbers_beside_many_words_keep_their_means(monkeypatch):
     monkeypatch.setattr(views, "_WIDE", 6)
-    monkeypatch.setattr(views, "_COMBINED", 2)
+    monkeypatch.setattr(views, "COMBINED", 2)
     words = sparse.random_array((40, 9), density=0.1, rng=np.random.default_rng(0))
     numbers = np.random.default_rng(1).normal(size=(40, 2))
     x = sparse.csr_array(sparse.hstack([words, numbers]).astype(np.float32))
@@ -156,3 +158,109 @@ def test_numbers_beside_many_words_keep_their_means(monkeypatch):
     two_hops = (np.roll(one_hop, 1, axis=0) + np.roll(one_hop, -1, axis=0)) / 2
     assert np.allclose(features[:, at], two_hops, atol=1e-5)
     assert views.Feature("two hops", "combination 3") in names
+
+
+def numbers_and_words(words=9, nodes=40):
+    """Words, then two numbers, on a ring."""
+    x = sparse.random_array((nodes, words), density=0.1, rng=np.random.default_rng(0))
+    numbers = np.random.default_rng(1).normal(size=(nodes, 2))
+    x = sparse.csr_array(sparse.hstack([x, numbers]).astype(np.float32))
+    ring = np.stack([np.arange(nodes), np.roll(np.arange(nodes), 1)])
+    y = np.arange(nodes) % 2
+    return Inputs(x, np.hstack([ring, ring[::-1]]), y, of_fit=nodes)
+
+
+NAMES = [f"w{number}" for number in range(9)] + ["age", "size"]
+
+
+@pytest.mark.parametrize("sees", ["columns", "neighbours", "rows", "positions"])
+@pytest.mark.parametrize("columns", ["numbers", "low-rank"])
+def test_own_columns_are_numbers_alone_or_beside_a_few_combinations(sees, columns, monkeypatch):
+    monkeypatch.setattr(views, "COMBINED", 3)
+    inputs = numbers_and_words()
+    view = View.fit(inputs, sees, 2, columns=columns)
+    x, names = inputs.x.toarray().astype(np.float64), view.names(inputs, NAMES)
+    expected, width = x[:, 9:], 2
+    if columns == "low-rank":
+        left, sizes, _ = np.linalg.svd(x[:, :9], full_matrices=False)
+        expected, width = np.hstack([expected, (left * sizes)[:, :3]]), 5
+    features = view.features(inputs, inputs.y)
+    features = features.toarray() if sparse.issparse(features) else features
+    # Singular vectors have arbitrary signs.
+    np.testing.assert_allclose(np.abs(features[:, :width]), np.abs(expected), atol=1e-4)
+    assert len(names) == features.shape[1]
+    assert [name for source, name in names if source == "own"] == [
+        *("age", "size"),
+        *(f"combination {number}" for number in range(3, width + 1)),
+    ]
+    assert not any(name.startswith("w") for source, name in names if source != "rows")
+    if sees == "neighbours":  # their means are of the same columns
+        at = [number for number, name in enumerate(names) if name.source == "one hop"]
+        one_hop = (np.roll(expected, 1, axis=0) + np.roll(expected, -1, axis=0)) / 2
+        np.testing.assert_allclose(features[:, at[:2]], one_hop[:, :2], atol=1e-6)
+        mean = inputs.neighbourhood.mean(features[:, :width])
+        np.testing.assert_allclose(features[:, at], mean, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_a_row_of_few_combinations_is_the_same_wherever_it_stands(form, monkeypatch):
+    monkeypatch.setattr(views, "COMBINED", 3)
+    inputs = numbers_and_words()
+    inputs = Inputs(form(inputs.x.toarray()), inputs.arcs, inputs.y, of_fit=40)
+    view = View.fit(inputs, "columns", 2, columns="low-rank")
+    whole = view.own_columns(inputs)
+    for rows in ([7], [9, 7, 1], np.arange(40)[::-1]):
+        np.testing.assert_array_equal(view.own_columns(inputs, np.array(rows)), whole[rows])
+
+
+@pytest.mark.parametrize("columns", ["numbers", "low-rank"])
+def test_statistics_of_edges_are_none_of_the_columns_alone(columns, monkeypatch):
+    monkeypatch.setattr(views, "COMBINED", 3)
+    given = numbers_and_words()
+    inputs = Inputs(given.x, given.arcs, given.y, of_fit=40, of_edges=1)  # the last number
+    without = Inputs(given.x[:, :10], given.arcs, given.y, of_fit=40)
+    view, expected = (View.fit(each, "columns", 2, columns=columns) for each in (inputs, without))
+    np.testing.assert_array_equal(view.own_columns(inputs), expected.own_columns(without))
+    assert view.names(inputs, NAMES) == expected.names(without, NAMES[:10])
+    whole = View.fit(inputs, "neighbours", 2, columns=columns)
+    names = whole.names(inputs, NAMES)
+    assert names[:2] == [("own", "age"), ("edges", "size")]
+    assert len(names) == whole.features(inputs, inputs.y).shape[1]
+    sizes = Sizes(11, 2, 40, False, 1)
+    for each in (view, whole):
+        again = View.from_saved(each.saved(), sizes)
+        features = each.features(inputs, inputs.y)
+        np.testing.assert_array_equal(again.features(inputs, inputs.y), features)
+        check_width(again, features.shape[1], sizes)
+
+
+class TestSavedOwnColumns:
+    SIZES = Sizes(11, 2, 40, False)
+
+    def view(self):
+        return View.fit(numbers_and_words(), "neighbours", 2, columns="low-rank")
+
+    def test_are_those_of_fit_also_for_another_graph(self):
+        view = self.view()
+        again = View.from_saved(view.saved(), self.SIZES)
+        inputs = numbers_and_words()
+        other = Inputs(inputs.x[:5] * 2, np.array([[0, 1], [1, 0]]), np.arange(5) % 2)
+        for graph in (inputs, other):
+            known = graph.y
+            np.testing.assert_array_equal(again.features(graph, known), view.features(graph, known))
+        check_width(again, view.features(inputs, inputs.y).shape[1], self.SIZES)
+
+    @pytest.mark.parametrize(
+        "own",
+        [np.ones((3, 10)), np.ones(11), np.full((3, 11), np.nan), np.ones((3, 11), dtype=int)],
+    )
+    def test_of_another_shape_or_without_numbers_are_refused(self, own):
+        saved = self.view().saved()
+        own = own.astype(np.float32) if own.dtype == np.float64 else own
+        with pytest.raises(UsageError, match="columns"):
+            View.from_saved(Saved(saved.about, {**saved.arrays, "columns": own}), self.SIZES)
+
+    @pytest.mark.parametrize("width", [0, 5, 10**12])
+    def test_make_no_other_number_of_features(self, width):
+        with pytest.raises(UsageError, match=f"{width} features"):
+            check_width(self.view(), width, self.SIZES)

@@ -18,7 +18,7 @@ from memohop.errors import UsageError
 from memohop.fit._curve import Curve, CurveKind, curves_for
 from memohop.fit._neighbourhood import Matrix, Neighbourhood
 from memohop.fit._saved import Saved, Sizes
-from memohop.fit._views import Means, Sees, View, rarely_zero
+from memohop.fit._views import COMBINED, Means, OwnColumns, Sees, View, combinations, rarely_zero
 from memohop.training.objective import Objective
 from memohop.training.task import make_inputs
 
@@ -224,6 +224,16 @@ class Inputs:
         arcs = np.stack(both.coords).astype(np.int64)
         return arcs, None if self.weights is None else both.data
 
+    @cached_property
+    def combinations(self) -> NDArray[np.float32]:
+        """Combinations that stand for many columns, computed once for all views."""
+        return combinations(self.x)
+
+    @cached_property
+    def own_combinations(self) -> NDArray[np.float32]:
+        """The same for :attr:`own`."""
+        return combinations(self.own) if self.of_edges else self.combinations
+
 
 @dataclass(frozen=True, eq=False)
 class Problem(Inputs):
@@ -285,11 +295,6 @@ class Problem(Inputs):
         return np.flatnonzero(self.y >= 0 if self.classes else ~np.isnan(self.y))
 
     @cached_property
-    def has_words(self) -> bool:
-        """Whether some columns are numbers, and others are words or categories, mostly 0."""
-        return 0 < len(rarely_zero(self.x)) < self.x.shape[1]
-
-    @cached_property
     def numbers(self) -> NDArray[np.int64]:
         """The columns of nodes that are rarely 0."""
         return rarely_zero(self.own)
@@ -304,28 +309,54 @@ class Problem(Inputs):
         """The targets of nodes that are training nodes in some split."""
         return self.y[self.masks.train.any(axis=1)]
 
-    def view(self, sees: Sees, means: Means = "all") -> View:
-        """How the features are made that models learn from."""
-        if (sees, means) not in self._views:
-            if sees in ("rows", "positions"):  # what all of them have is made once
-                self._views[sees, means] = self.view("neighbours", means).seeing(sees, self)
-            else:
-                self._views[sees, means] = View.fit(self, sees, self.classes, means)
-        return self._views[sees, means]
+    def has_words(self, sees: Sees) -> bool:
+        """Whether some columns are numbers, and others are words or categories, mostly 0."""
+        numbers, words = self._numbers_and_words[sees == "columns"]
+        return numbers > 0 and words > 0
 
-    def features(self, sees: Sees, split: int, means: Means = "all") -> Matrix:
+    def has_many_words(self, sees: Sees) -> bool:
+        """Whether columns that are mostly 0 are so many that combinations can stand for them."""
+        return sparse.issparse(self.x) and self._numbers_and_words[sees == "columns"][1] > COMBINED
+
+    def width(self, sees: Sees, columns: OwnColumns = "all") -> int:
+        """How many features the columns of the node itself make."""
+        numbers, words = self._numbers_and_words[sees == "columns"]
+        return numbers + {"all": words, "numbers": 0, "low-rank": COMBINED}[columns]
+
+    @cached_property
+    def _numbers_and_words(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """How many columns are rarely 0, and how many mostly: of all, and of those of nodes."""
+        of_nodes = len(self.numbers), self.own.shape[1] - len(self.numbers)
+        if not self.of_edges:
+            return of_nodes, of_nodes
+        numbers = len(rarely_zero(self.x))
+        return (numbers, self.x.shape[1] - numbers), of_nodes
+
+    def view(self, sees: Sees, means: Means = "all", columns: OwnColumns = "all") -> View:
+        """How the features are made that models learn from."""
+        key = sees, means, columns
+        if key not in self._views:
+            if sees in ("rows", "positions"):  # what all of them have is made once
+                self._views[key] = self.view("neighbours", means, columns).seeing(sees, self)
+            else:
+                self._views[key] = View.fit(self, sees, self.classes, means, columns)
+        return self._views[key]
+
+    def features(
+        self, sees: Sees, split: int, means: Means = "all", columns: OwnColumns = "all"
+    ) -> Matrix:
         """The features of the :attr:`labelled` nodes, given the training targets of a split."""
-        rows = self.labelled
+        rows, view = self.labelled, self.view(sees, means, columns)
         if sees == "columns":
-            return self.own[rows]
+            return view.own_columns(self, rows)
         if split not in self._shares:
             self._shares[split] = self.neighbourhood.label_shares(
                 self.known(split), self.classes, self.overall, rows
             )
-        return self.view(sees, means).with_shares(self, self._shares[split], rows)
+        return view.with_shares(self, self._shares[split], rows)
 
     @cached_property
-    def _views(self) -> dict[tuple[Sees, Means], View]:
+    def _views(self) -> dict[tuple[Sees, Means, OwnColumns], View]:
         return {}
 
     @cached_property
@@ -401,7 +432,8 @@ def _same(x: Matrix, other: Matrix) -> bool:
 def check_width(view: View, width: int, sizes: Sizes) -> None:
     """Refuse a model with another number of features than its view makes."""
     nothing = np.full(1, -1) if sizes.classes else np.full(1, np.nan)
-    if width >= sizes.features - sizes.of_edges:  # or the file could request any bytes
+    own = sizes.features - sizes.of_edges if view.columns is None else len(view.columns)
+    if width >= own:  # otherwise the file could request any number of bytes
         node = Inputs(
             sparse.csr_array((1, sizes.features), dtype=np.float32),
             np.empty((2, 0), dtype=np.int64),

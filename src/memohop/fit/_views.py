@@ -40,6 +40,13 @@ Means of words and of categories with many values are many features that say lit
 often do better without them.
 """
 
+OwnColumns = Literal["all", "numbers", "low-rank"]
+"""Columns of the node itself: all, those that are rarely 0, or these and combinations of others.
+
+Among thousands of words, some numbers are rarely looked at by trees, which try features at random,
+or one by one.
+"""
+
 
 class Feature(NamedTuple):
     """A feature's meaning: its source, and its column, node or direction."""
@@ -60,7 +67,8 @@ class Feature(NamedTuple):
 
 
 _WIDE = 256  # from this many columns on, two hops (and one, if dense) are combined
-_COMBINED = 64
+COMBINED = 64
+"""How many combinations stand for all columns that are mostly 0."""
 _OFTEN = 0.2  # share of nodes in which a column is not 0, for it to stay by itself
 _VECTORS = 32  # of positions, for each direction
 _HOPS: tuple[Literal["one hop", "two hops"], ...] = ("one hop", "two hops")
@@ -75,8 +83,9 @@ class View:
         sees: The features that a model uses.
         classes: The number of classes; 0 for numbers.
         nodes: The number of nodes of the graph that the rows belong to.
-        components: The combinations ``[combined, features]`` that stand for many columns; a column
-            that stays by itself is one of them.
+        columns: The combinations ``[combined, features]`` that stand for the columns of the node; a
+            column that stays by itself is one of them. None for all columns as they are.
+        components: The combinations of which means over the neighbours are taken.
         one_hop_apart: Whether the means over one hop are of the columns themselves.
         basis: For positions, :math:`\mathbf{D}^{-1/2} \mathbf{V}` of each direction side by side.
     """
@@ -84,23 +93,36 @@ class View:
     sees: Sees
     classes: int
     nodes: int
+    columns: NDArray[np.float32] | None = None
     components: NDArray[np.float32] | None = None
     one_hop_apart: bool = True
     basis: NDArray[np.float32] | None = None
     _made: list[tuple[Neighbourhood, Rows, Matrix]] = field(default_factory=list, repr=False)
 
     @classmethod
-    def fit(cls, inputs: Inputs, sees: Sees, classes: int, means: Means = "all") -> View:
-        """Make the view of a graph."""
-        x, (nodes, width), apart = inputs.x, inputs.x.shape, True
-        components: NDArray[np.float32] | None = None
+    def fit(
+        cls,
+        inputs: Inputs,
+        sees: Sees,
+        classes: int,
+        means: Means = "all",
+        columns: OwnColumns = "all",
+    ) -> View:
+        """Make the view of a graph; means are of no columns that it leaves out or combines."""
+        x = inputs.own if sees == "columns" else inputs.x
+        nodes, width = x.shape
+        numbers = _alone(rarely_zero(x), width) if "numbers" in (means, columns) else None
+        own, apart = numbers if columns == "numbers" else None, columns == "all"
+        if columns == "low-rank":
+            own = inputs.own_combinations if sees == "columns" else inputs.combinations
+        components = own
         if means == "numbers":
-            components, apart = _alone(rarely_zero(x), width), False
-        elif sees != "columns" and width > _WIDE:
+            components, apart = numbers, False
+        elif columns == "all" and sees != "columns" and width > _WIDE:
             degrees = inputs.neighbourhood.both.sum(axis=1)
-            components = _components(x)
+            components = inputs.combinations
             apart = sparse.issparse(x) and float(degrees @ np.diff(x.indptr)) < _ENTRIES
-        return cls("columns", classes, nodes, components, apart).seeing(sees, inputs)
+        return cls(sees, classes, nodes, own, components, apart).seeing(sees, inputs)
 
     def seeing(self, sees: Sees, inputs: Inputs) -> View:
         """The view of the same graph with other features, for what both have alike."""
@@ -109,9 +131,16 @@ class View:
     def features(self, inputs: Inputs, known: NDArray[Any]) -> Matrix:
         """The features of every node, given the targets that may be used."""
         if self.sees == "columns":
-            return inputs.own
+            return self.own_columns(inputs)
         shares = inputs.neighbourhood.label_shares(known, self.classes, inputs.overall)
         return self.with_shares(inputs, shares)
+
+    def own_columns(self, inputs: Inputs, rows: Rows = EVERY) -> Matrix:
+        """What some nodes say of themselves."""
+        x = inputs.own if self.sees == "columns" else inputs.x
+        x = x if rows is EVERY else x[rows]
+        # Of sparse columns, the sum of a row is the same wherever it stands.
+        return x if self.columns is None else sparse.csr_array(x) @ self.columns.T
 
     def with_shares(
         self, inputs: Inputs, shares: NDArray[np.float32], rows: Rows = EVERY
@@ -127,13 +156,20 @@ class View:
     def names(self, inputs: Inputs, columns: Sequence[str]) -> list[Feature]:
         """The meaning of each feature, given the names of the columns."""
         own = inputs.own.shape[1]
-        names = [Feature("own", name) for name in columns[:own]]
+        named = [Feature("own", name) for name in columns[:own]]
+        if self.sees != "columns":
+            named += [Feature("edges", name) for name in columns[own:]]
+        names = [
+            named[row] if isinstance(row, int) else Feature("own", row)
+            for row in _stood_for(self.columns, len(named))
+        ]
         if self.sees == "columns":
             return names
-        names += [Feature("edges", name) for name in columns[own:]]
-        few, ways = list(columns), inputs.neighbourhood.ways
-        if self.components is not None:
-            few = [_name(row, columns, number) for number, row in enumerate(self.components, 1)]
+        few = [
+            columns[row] if isinstance(row, int) else row
+            for row in _stood_for(self.components, len(columns))
+        ]
+        ways = inputs.neighbourhood.ways
         names += [Feature("degree", f"{way}degree") for way in ways]
         names += [Feature(hop, name) for hop in _HOPS for name in few]
         if self.components is not None and self.one_hop_apart:
@@ -160,7 +196,8 @@ class View:
         if sparse.issparse(few):
             few = few.toarray()
         one_hop = near.mean(few)
-        parts = [x[rows], near.degrees()[rows], one_hop[rows], near.mean(one_hop, rows)]
+        own = self.own_columns(inputs, rows)
+        parts = [own, near.degrees()[rows], one_hop[rows], near.mean(one_hop, rows)]
         if self.components is not None and self.one_hop_apart:
             parts.append(near.mean(x, rows))
         self._made[:] = [(near, rows, side_by_side(parts))]
@@ -177,20 +214,21 @@ class View:
     def saved(self) -> Saved:
         """What :meth:`from_saved` needs."""
         about = {name: getattr(self, name) for name in ("sees", "one_hop_apart")}
-        arrays = {"components": self.components, "basis": self.basis}
+        arrays = {name: getattr(self, name) for name in ("columns", "components", "basis")}
         return Saved(about, {name: value for name, value in arrays.items() if value is not None})
 
     @classmethod
     def from_saved(cls, saved: Saved, sizes: Sizes) -> View:
         """The view that was saved."""
         check_choice("sees", sees := saved.value("sees", str), get_args(Sees))
-        basis = components = None
-        if sees == "positions":
-            basis = saved.array("basis", (sizes.nodes, None))
-        if "components" in saved.arrays:
-            components = saved.array("components", (None, sizes.features))
+        basis = saved.array("basis", (sizes.nodes, None)) if sees == "positions" else None
+        width = sizes.features - (sizes.of_edges if sees == "columns" else 0)
+        columns, components = (
+            saved.array(name, (None, width)) if name in saved.arrays else None
+            for name in ("columns", "components")
+        )
         apart = saved.value("one_hop_apart", bool)
-        return cls(sees, sizes.classes, sizes.nodes, components, apart, basis)
+        return cls(sees, sizes.classes, sizes.nodes, columns, components, apart, basis)
 
 
 def rarely_zero(x: Matrix) -> NDArray[np.int64]:
@@ -207,7 +245,7 @@ def _alone(columns: NDArray[np.int64], width: int) -> NDArray[np.float32]:
     return alone
 
 
-def _components(x: Matrix) -> NDArray[np.float32]:
+def combinations(x: Matrix) -> NDArray[np.float32]:
     """Combinations of many columns: those that are rarely 0 by themselves, and a few of the others.
 
     A table may have some numbers beside thousands of words: means of the numbers are worth more
@@ -215,17 +253,19 @@ def _components(x: Matrix) -> NDArray[np.float32]:
     """
     often, others = rarely_zero(x), np.ones(x.shape[1], dtype=np.float32)
     others[often] = 0
-    count = min(_COMBINED, *(size - 1 for size in x.shape))
+    count = min(COMBINED, *(size - 1 for size in x.shape))
     rest = x @ sparse.diags_array(others) if sparse.issparse(x) else x * others
     svd = TruncatedSVD(count, random_state=0).fit(rest)
     return np.vstack([_alone(often, x.shape[1]), svd.components_]).astype(np.float32)
 
 
-def _name(row: NDArray[np.float32], columns: Sequence[str], number: int) -> str:
-    """The column that stays by itself, or the number of a combination."""
-    used = np.flatnonzero(row)
-    alone = len(used) == 1 and row[used[0]] == 1
-    return columns[used[0]] if alone else f"combination {number}"
+def _stood_for(combined: NDArray[np.float32] | None, columns: int) -> list[int | str]:
+    """The number of each column that stays by itself, and what combinations are called."""
+    if combined is None:
+        return [*range(columns)]
+    alone = (np.count_nonzero(combined, axis=1) == 1) & (combined.max(axis=1) == 1)
+    first = combined.argmax(axis=1).tolist()
+    return [at if alone[row] else f"combination {row + 1}" for row, at in enumerate(first)]
 
 
 def side_by_side(parts: list[Matrix]) -> Matrix:

@@ -33,9 +33,8 @@ from memohop.fit._candidate import Cost, Look, Setting
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem, check_width
 from memohop.fit._saved import Saved, Sizes
-from memohop.fit._views import View, rarely_zero
+from memohop.fit._views import View
 from memohop.fit.candidates._view_family import Learned, ViewFamily, ViewModel
-from memohop.jobs.space import Space
 from memohop.training import Enough
 
 _TREES = 100
@@ -141,20 +140,16 @@ class ExtraTreesFamily(ViewFamily):
     """``extra-trees`` and ``extra-trees+neighbours``."""
 
     learner = "extra-trees"
-
-    def first(self, problem: Problem) -> list[Setting]:
-        """With and without features that are mostly 0, if some columns are and others are not."""
-        settings = super().first(problem)
-        return [each for each in settings if problem.has_words or each.numbers["rare_features"]]
+    # Of thousands of words drawn at random, few would say anything, and of their means even less.
+    ways = (("numbers", "numbers"), ("low-rank", "all"), ("all", "numbers"))
 
     def openers(self, problem: Problem) -> int:
-        """Two where words would crowd the numbers out of what is drawn at random."""
-        return 2 if problem.has_words and not self.sees_graph else 1
-
-    def space(self, problem: Problem) -> Space:
-        """Whether to use features that are mostly 0, too, if that is a choice."""
-        space = super().space(problem)
-        return space if problem.has_words else {**space, "rare_features": [1.0]}
+        """Without words, with many of them combined, and, of columns alone, with all."""
+        return (
+            1
+            + (not self.sees_graph and problem.has_words(self.sees))
+            + problem.has_many_words(self.sees)
+        )
 
     def cost(self, problem: Problem, setting: Setting) -> Cost:
         """That of the features, the trees, and all shares of classes of the tree that grows."""
@@ -179,11 +174,7 @@ class ExtraTreesFamily(ViewFamily):
         if self.balanced:
             weights[rows] = compute_sample_weight("balanced", y[rows])
         kind = ExtraTreeClassifier if problem.classes else ExtraTreeRegressor
-        columns = np.arange(width)
-        if not numbers["rare_features"] and len(often := rarely_zero(features[rows])):
-            columns, features = often, features[:, often]
-            features = features.toarray() if sparse.issparse(features) else features
-        generator, forest = np.random.default_rng(split), _Forest(columns, max(problem.classes, 1))
+        generator, forest = np.random.default_rng(split), _Forest(max(problem.classes, 1))
         if problem.classes:
             forest.add_leaf(np.bincount(y[rows], weights[rows], problem.classes) + 1)
         x = _columns(features[rows]) if len(rows) <= _ROWS else None
@@ -198,7 +189,7 @@ class ExtraTreesFamily(ViewFamily):
                 some = np.sort(generator.choice(rows, _ROWS, replace=False))
                 taken = _columns(features[some])
             tree = kind(
-                max_features=max(round(len(columns) ** numbers["feature_power"]), 1),
+                max_features=max(round(width ** numbers["feature_power"]), 1),
                 min_samples_leaf=int(numbers["min_samples_leaf"]),
                 max_depth=_DEEPEST,
                 random_state=int(generator.integers(2**31)),
@@ -212,16 +203,11 @@ class ExtraTreesFamily(ViewFamily):
         """None beside the table."""
         return 0
 
-    def _ways(self, problem: Problem) -> list[dict[str, bool | int | float | str]]:
-        """Without the means of words: of features drawn at random, few would say anything."""
-        return super()._ways(problem)[:1]
-
 
 class _Forest:
     """Trees of scikit-learn, taken over one by one into arrays for all of them."""
 
-    def __init__(self, columns: NDArray[np.int64], outputs: int) -> None:
-        self.columns = columns  # the features that the trees are given
+    def __init__(self, outputs: int) -> None:
         self.outputs, self.nodes, self.leaves = outputs, 0, 0
         self.parts: dict[str, list[Any]] = {
             name: [] for name in ("roots", "below", "feature", "threshold", "values")
@@ -251,8 +237,7 @@ class _Forest:
             values = np.zeros((len(said), self.outputs))
             values[:, model.classes_] = said / said.sum(axis=1, keepdims=True)
             said = values
-        looked_at = self.columns[tree.feature[inner]]
-        self._add(numbers[:1], numbers[below], looked_at, threshold, said)
+        self._add(numbers[:1], numbers[below], tree.feature[inner], threshold, said)
 
     def _add(self, roots: Any, below: Any, feature: Any, threshold: Any, said: Any) -> None:
         for name, children in (("roots", roots), ("below", below)):

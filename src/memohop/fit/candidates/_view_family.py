@@ -15,7 +15,7 @@ from scipy import sparse
 from memohop.fit._candidate import Cost, Family, Fit, Fits, FittedModel, Look, Setting, kept_bytes
 from memohop.fit._neighbourhood import EVERY, Matrix, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
-from memohop.fit._views import Sees, View
+from memohop.fit._views import Means, OwnColumns, Sees, View
 from memohop.fit.candidates.spaces import listed
 from memohop.jobs.space import Space
 from memohop.training import Enough
@@ -74,6 +74,8 @@ class ViewFamily(Family):
     balanced: bool = False
     learner: ClassVar[str]
     """What learns from the features: its settings are in ``spaces.toml``."""
+    ways: ClassVar[tuple[tuple[OwnColumns, Means], ...]] = (("all", "numbers"), ("all", "all"))
+    """A node's own columns, and those whose means over the neighbours are features."""
 
     @property
     def sees_graph(self) -> bool:
@@ -101,15 +103,24 @@ class ViewFamily(Family):
         return len(self._ways(problem))
 
     def space(self, problem: Problem) -> Space:
-        """The numbers, and the way to make the features if there is a choice."""
+        """The numbers, and the options between which there is a choice."""
         ways = self._ways(problem)
-        return {**({"means": [*ways]} if len(ways) > 1 else {}), **listed().numbers[self.learner]}
+        values = {name: [*dict.fromkeys(way[name] for way in ways)] for name in ways[0]}
+        choices: Space = {name: [*some] for name, some in values.items() if len(some) > 1}
+        return choices | listed().numbers[self.learner]
 
     def _ways(self, problem: Problem) -> list[dict[str, bool | int | float | str]]:
-        """The options: which columns have means over the neighbours, if that is a choice."""
-        if not (self.sees_graph and problem.has_words):
-            return [{}]
-        return [{"means": "numbers"}, {"means": "all"}]
+        """The options, those of :attr:`ways` that mean something for the table."""
+        there = {"all": True, "numbers": problem.has_words(self.sees)}
+        there["low-rank"] = problem.has_many_words(self.sees)
+        ways: list[dict[str, bool | int | float | str]] = []
+        for columns, means in self.ways:
+            of_neighbours = means if self.sees_graph and there[means] else "all"
+            way = {"columns": columns, "means": of_neighbours}
+            if there[columns] and way not in ways:
+                ways.append({**way})
+        said = [name for name in ways[0] if {way[name] for way in ways} != {"all"}]
+        return [{name: way[name] for name in said} for way in ways]
 
     def view(self, problem: Problem, setting: Setting) -> View:
         """How the features of a setting are made."""
@@ -122,8 +133,14 @@ class ViewFamily(Family):
         """
         outputs, rows, x = max(problem.classes, 1), len(problem.labelled), problem.x
         ways = 3 if problem.neighbourhood.directed else 1
+        columns = setting.options.get("columns", "all")
         stored = x.data.nbytes + x.indices.nbytes if sparse.issparse(x) else x.nbytes
-        width, held = x.shape[1], 3 * stored + _PER_LINK * problem.arcs.shape[1]
+        if columns != "all":
+            stored = 4 * problem.width(self.sees, columns) * problem.nodes
+        width, held = (
+            problem.width(self.sees, columns),
+            3 * stored + _PER_LINK * problem.arcs.shape[1],
+        )
         if self.sees_graph:
             held += held + 3 * stored  # means over one hop and over two hops
             shares = 2 * ways * (outputs + 1)
