@@ -73,10 +73,10 @@ def test_a_table_with_words_is_tried_with_and_without_their_means():
 @pytest.mark.parametrize(
     ("sees", "openers", "ways"),
     [
-        ("columns", 2, [("all",), ("low-rank",), ("numbers",)]),
+        ("columns", 1, [("all",), ("low-rank",), ("numbers",)]),
         (
             "neighbours",
-            3,
+            2,
             [("all", "numbers"), ("all", "all"), ("low-rank", "all"), ("numbers", "numbers")],
         ),
     ],
@@ -102,7 +102,7 @@ def test_words_alone_are_tried_with_and_without_combinations():
     family = TreeFamily("lightgbm", "columns")
     options = [setting.options for setting in family.first(problem)[:2]]
     assert options == [{"columns": "all"}, {"columns": "low-rank"}]
-    assert family.openers(problem) == 2
+    assert family.openers(problem) == 1
 
 
 @pytest.mark.parametrize("sees", ["columns", "neighbours"])

@@ -213,6 +213,20 @@ def test_a_row_of_few_combinations_is_the_same_wherever_it_stands(form, monkeypa
         np.testing.assert_array_equal(view.own_columns(inputs, np.array(rows)), whole[rows])
 
 
+def test_words_are_no_numbers_however_frequent():
+    words = np.array([True, False])  # of which the first is in every row
+    inputs = Inputs(X, ARCS, Y, of_fit=4, words=words)
+    assert graph().numbers.tolist() == [0, 1]
+    assert inputs.numbers.tolist() == [1]
+    view = View.fit(inputs, "neighbours", 2, means="numbers", columns="numbers")
+    features = view.features(inputs, Y)
+    assert np.array_equal(features[:, 0], X[:, 1])
+    assert np.allclose(features[:, 2], [0, 2, 0, 0])  # one hop
+    of_edges = Inputs(X, ARCS, Y, of_fit=4, of_edges=1, words=words)
+    assert of_edges.numbers.tolist() == []
+    assert of_edges.all_numbers.tolist() == [1]
+
+
 @pytest.mark.parametrize("columns", ["numbers", "low-rank"])
 def test_statistics_of_edges_are_none_of_the_columns_alone(columns, monkeypatch):
     monkeypatch.setattr(views, "COMBINED", 3)

@@ -57,6 +57,8 @@ class Inputs:
         of_edges: How many of the columns, the last ones, are statistics of a node's edges.
         times: Of the nodes, ``[nodes]``, NaN where missing: a node collects only from those that
             are earlier or have no time. By default, nodes collect from all.
+        words: Which columns are words or other parts of strings, ``[features]``, and so no numbers
+            even if they are rarely 0; by default none.
     """
 
     x: Matrix
@@ -71,6 +73,7 @@ class Inputs:
     hidden: NDArray[np.bool_] | None = field(default=None, kw_only=True)
     of_edges: int = field(default=0, kw_only=True)
     times: NDArray[np.float64] | None = field(default=None, kw_only=True)
+    words: NDArray[np.bool_] | None = field(default=None, kw_only=True)
 
     @property
     def own(self) -> Matrix:
@@ -225,14 +228,26 @@ class Inputs:
         return arcs, None if self.weights is None else both.data
 
     @cached_property
-    def combinations(self) -> NDArray[np.float32]:
-        """Combinations that stand for many columns, computed once for all views."""
-        return combinations(self.x)
+    def numbers(self) -> NDArray[np.int64]:
+        """The columns of nodes that are rarely 0."""
+        return rarely_zero(
+            self.own, None if self.words is None else self.words[: self.own.shape[1]]
+        )
 
     @cached_property
-    def own_combinations(self) -> NDArray[np.float32]:
-        """The same for :attr:`own`."""
-        return combinations(self.own) if self.of_edges else self.combinations
+    def all_numbers(self) -> NDArray[np.int64]:
+        """The same, with statistics of edges."""
+        return rarely_zero(self.x, self.words) if self.of_edges else self.numbers
+
+    @cached_property
+    def combinations(self) -> NDArray[np.float32]:
+        """Combinations of the columns of nodes, computed once for all views."""
+        return combinations(self.own, self.numbers)
+
+    @cached_property
+    def all_combinations(self) -> NDArray[np.float32]:
+        """The same, with statistics of edges."""
+        return combinations(self.x, self.all_numbers) if self.of_edges else self.combinations
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,11 +310,6 @@ class Problem(Inputs):
         return np.flatnonzero(self.y >= 0 if self.classes else ~np.isnan(self.y))
 
     @cached_property
-    def numbers(self) -> NDArray[np.int64]:
-        """The columns of nodes that are rarely 0."""
-        return rarely_zero(self.own)
-
-    @cached_property
     def curves(self) -> tuple[CurveKind, ...]:
         """On which curves the numbers may be learned better; none if they are not skewed."""
         return () if self.classes else curves_for(self.learned)
@@ -311,26 +321,22 @@ class Problem(Inputs):
 
     def has_words(self, sees: Sees) -> bool:
         """Whether some columns are numbers, and others are words or categories, mostly 0."""
-        numbers, words = self._numbers_and_words[sees == "columns"]
+        numbers, words = self._numbers_and_words(sees)
         return numbers > 0 and words > 0
 
     def has_many_words(self, sees: Sees) -> bool:
         """Whether columns that are mostly 0 are so many that combinations can stand for them."""
-        return sparse.issparse(self.x) and self._numbers_and_words[sees == "columns"][1] > COMBINED
+        return sparse.issparse(self.x) and self._numbers_and_words(sees)[1] > COMBINED
 
     def width(self, sees: Sees, columns: OwnColumns = "all") -> int:
         """How many features the columns of the node itself make."""
-        numbers, words = self._numbers_and_words[sees == "columns"]
+        numbers, words = self._numbers_and_words(sees)
         return numbers + {"all": words, "numbers": 0, "low-rank": COMBINED}[columns]
 
-    @cached_property
-    def _numbers_and_words(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """How many columns are rarely 0, and how many mostly: of all, and of those of nodes."""
-        of_nodes = len(self.numbers), self.own.shape[1] - len(self.numbers)
-        if not self.of_edges:
-            return of_nodes, of_nodes
-        numbers = len(rarely_zero(self.x))
-        return (numbers, self.x.shape[1] - numbers), of_nodes
+    def _numbers_and_words(self, sees: Sees) -> tuple[int, int]:
+        if sees == "columns":
+            return len(self.numbers), self.own.shape[1] - len(self.numbers)
+        return len(self.all_numbers), self.x.shape[1] - len(self.all_numbers)
 
     def view(self, sees: Sees, means: Means = "all", columns: OwnColumns = "all") -> View:
         """How the features are made that models learn from."""

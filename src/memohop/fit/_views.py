@@ -109,20 +109,21 @@ class View:
         columns: OwnColumns = "all",
     ) -> View:
         """Make the view of a graph; means are of no columns that it leaves out or combines."""
-        x = inputs.own if sees == "columns" else inputs.x
+        x, rare, few = inputs.x, inputs.all_numbers, lambda: inputs.all_combinations
+        if sees == "columns":
+            x, rare, few = inputs.own, inputs.numbers, lambda: inputs.combinations
         nodes, width = x.shape
-        numbers = _alone(rarely_zero(x), width) if "numbers" in (means, columns) else None
-        own, apart = numbers if columns == "numbers" else None, columns == "all"
-        if columns == "low-rank":
-            own = inputs.own_combinations if sees == "columns" else inputs.combinations
-        components = own
+        stand_ins: NDArray[np.float32] | None = None
+        if columns != "all":
+            stand_ins = few() if columns == "low-rank" else _alone(rare, width)
+        components, apart = stand_ins, columns == "all"
         if means == "numbers":
-            components, apart = numbers, False
+            components, apart = _alone(rare, width), False
         elif columns == "all" and sees != "columns" and width > _WIDE:
             degrees = inputs.neighbourhood.both.sum(axis=1)
-            components = inputs.combinations
+            components = few()
             apart = sparse.issparse(x) and float(degrees @ np.diff(x.indptr)) < _ENTRIES
-        return cls(sees, classes, nodes, own, components, apart).seeing(sees, inputs)
+        return cls(sees, classes, nodes, stand_ins, components, apart).seeing(sees, inputs)
 
     def seeing(self, sees: Sees, inputs: Inputs) -> View:
         """The view of the same graph with other features, for what both have alike."""
@@ -231,9 +232,11 @@ class View:
         return cls(sees, sizes.classes, sizes.nodes, columns, components, apart, basis)
 
 
-def rarely_zero(x: Matrix) -> NDArray[np.int64]:
-    """The columns that are rarely 0; none if they are very many."""
+def rarely_zero(x: Matrix, words: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+    """The columns that are rarely 0, but for words; none if they are very many."""
     filled = np.asarray((x != 0).sum(axis=0)).ravel() / x.shape[0]
+    if words is not None:
+        filled = np.where(words, 0, filled)
     often = np.flatnonzero(filled >= _OFTEN)
     return often if len(often) <= _WIDE / 2 else often[:0]
 
@@ -245,13 +248,13 @@ def _alone(columns: NDArray[np.int64], width: int) -> NDArray[np.float32]:
     return alone
 
 
-def combinations(x: Matrix) -> NDArray[np.float32]:
+def combinations(x: Matrix, often: NDArray[np.int64]) -> NDArray[np.float32]:
     """Combinations of many columns: those that are rarely 0 by themselves, and a few of the others.
 
     A table may have some numbers beside thousands of words: means of the numbers are worth more
     than those of words, and must not drown in them.
     """
-    often, others = rarely_zero(x), np.ones(x.shape[1], dtype=np.float32)
+    others = np.ones(x.shape[1], dtype=np.float32)
     others[often] = 0
     count = min(COMBINED, *(size - 1 for size in x.shape))
     rest = x @ sparse.diags_array(others) if sparse.issparse(x) else x * others

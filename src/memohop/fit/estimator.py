@@ -340,6 +340,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             groups=given.groups,
             weights=weights,
             of_edges=of_edges(given.encoder),
+            words=None if given.encoder is None else given.encoder.words,
             attributes=given.attributes,
             described=given.described,
             times=given.times,

@@ -148,8 +148,8 @@ class TestWhichColumns:
             ([*NO_STRUCTURE["tokens"], *["lettersonly"] * 2], ["Category"]),
             ([f"{code * 30}" for code in codes()], []),  # long
             ([f"{code} of a {code}" for code in codes()], ["Words"]),
-            ([*NAMES, *(name[::-1] for name in NAMES)], []),
-            ([f"北京市{chr(0x4E00 + n)}" + "路" * (n % 3) for n in range(ROWS)], []),
+            ([*NAMES, *(name[::-1] for name in NAMES)], ["Ngrams"]),
+            ([f"北京市{chr(0x4E00 + n)}" + "路" * (n % 3) for n in range(ROWS)], ["Ngrams"]),
             ([], []),
             ([None] * 99, []),
             ([" "] * 99, []),

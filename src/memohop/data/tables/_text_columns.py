@@ -26,14 +26,16 @@ WORDS = 10_000
 """The most words of a text column that get a feature of their own."""
 PIECES = 3_000
 """The most pieces of codes that get a feature of their own."""
-_CODES_OF_A_PIECE = 5  # in the column, so that a small table has few
+_STRINGS_OF_A_PIECE = 5  # in the column, so that a small table has few
 _FEW_TEXTS = 50  # up to so many different texts are a category
 _ROWS = 1 << 16  # texts that are cut at a time, and that are looked at to decide
-_SHORT = 64  # characters that strings have on average at most to be cut into pieces
+SHORT = 64
+"""Characters that strings have on average at most to be cut into pieces."""
 _CODE = r"^(?:[^\s\p{Ll}\p{Lo}]+|\S*\pN\S*)$"
 _BY_CHANCE = 0.01  # how probable a spread is at least that is taken for an even one
 
-_Parts: TypeAlias = Iterator[tuple[NDArray[np.int64], pa.Array]]
+Parts: TypeAlias = Iterator[tuple[NDArray[np.int64], pa.Array]]
+"""For each thing in some strings the row of its string, and the thing."""
 
 
 class Bag(Column, frozen=True):
@@ -48,7 +50,7 @@ class Bag(Column, frozen=True):
     texts: tuple[int, ...]
 
     @staticmethod
-    def cut(texts: pa.ChunkedArray) -> _Parts:
+    def cut(texts: pa.ChunkedArray) -> Parts:
         """Some strings at a time: for each thing in them the row of its string, and the thing."""
         raise NotImplementedError
 
@@ -63,6 +65,17 @@ class Bag(Column, frozen=True):
             number = np.bincount(pairs % max(len(spelled), 1), minlength=len(spelled))
             frequency.update(dict(zip(spelled, number.tolist(), strict=True)))
         return frequency
+
+    @classmethod
+    def of_pieces(cls, cells: Cells, some: pa.ChunkedArray) -> Self:
+        """Those that some of the strings have, the most frequent ones, but none that all have."""
+        number = len(cells.text) - cells.text.null_count
+        frequency = {piece: times for piece, times in cls.count(some).items() if times < len(some)}
+        kept = _most_frequent(frequency, min(PIECES, number // _STRINGS_OF_A_PIECE))
+        if not kept:
+            raise SaysNothing
+        texts = tuple(frequency[piece] * number // len(some) for piece in kept)
+        return cls(cells.name, number < len(cells.text), True, kept, texts)
 
     def within(self, most: int) -> Self:
         """The same with fewer features, at least one, if all rows together set more."""
@@ -95,7 +108,7 @@ class Words(Bag, frozen=True, tag="words"):
         text = cells.text
         if cells.reading is None and not (cells.stored == "text" and _are_texts(text)):
             raise RejectColumn("its strings are few, or single words")
-        if cells.reading is None and _are_arbitrary(_some(text.drop_null())):
+        if cells.reading is None and are_arbitrary(_some(text.drop_null())):
             raise RejectColumn("its strings are drawn at random, as UUIDs are")
         frequency = cls.count(text)
         kept = _most_frequent(frequency, WORDS)
@@ -105,9 +118,9 @@ class Words(Bag, frozen=True, tag="words"):
         return cls(cells.name, text.null_count > 0, True, kept, texts_of_words)
 
     @staticmethod
-    def cut(texts: pa.ChunkedArray) -> _Parts:
+    def cut(texts: pa.ChunkedArray) -> Parts:
         """Words, in lower case."""
-        for start, piece in _slices(texts):
+        for start, piece in slices(texts):
             lists = pc.split_pattern_regex(piece, r"[^\pL\pM\pN_]+")
             words, rows = lists.flatten(), pc.list_parent_indices(lists)
             there = pc.greater(pc.binary_length(words), 0)
@@ -140,24 +153,15 @@ class Pieces(Bag, frozen=True, tag="pieces"):
     @classmethod
     def fit(cls, cells: Cells) -> Self:
         """Short codes, more than half of which occur once, and that are not drawn at random."""
-        there = cells.text.drop_null()
-        once = pc.sum(pc.equal(pc.value_counts(there).field("counts"), 1)).as_py() or 0
-        if len(there) <= _FEW_TEXTS or 2 * once <= len(there):
-            raise RejectColumn("its strings are few, or repeated")
-        some = _some(there)
-        if not _are_codes(some) or _are_arbitrary(some):
+        some = different(cells)
+        if not _are_codes(some) or are_arbitrary(some):
             raise RejectColumn("its strings are names, long, or without structure")
-        frequency = {piece: times for piece, times in cls.count(some).items() if times < len(some)}
-        kept = _most_frequent(frequency, min(PIECES, len(there) // _CODES_OF_A_PIECE))
-        if not kept:
-            raise SaysNothing
-        texts = tuple(frequency[piece] * len(there) // len(some) for piece in kept)
-        return cls(cells.name, len(there) < len(cells.text), True, kept, texts)
+        return cls.of_pieces(cells, some)
 
     @staticmethod
-    def cut(texts: pa.ChunkedArray) -> _Parts:
+    def cut(texts: pa.ChunkedArray) -> Parts:
         """Pieces, in lower case, each named for what it says."""
-        for start, whole in _slices(texts):
+        for start, whole in slices(texts):
             length = pc.utf8_length(whole)
             alike = pc.replace_substring_regex(whole, r"[\pL\pM]+", "a")
             alike = pc.replace_substring_regex(alike, r"\pN+", "0")
@@ -187,11 +191,7 @@ class Pieces(Bag, frozen=True, tag="pieces"):
 
     def surprise(self, cells: Cells) -> str | None:
         """A line in any case: a second column of ids, for example, had better be left out."""
-        return super().surprise(cells) or (
-            f"column {self.name!r} is read as pieces of codes, since most of its values are "
-            f"different, such as {cells.text.drop_null()[0].as_py()!r} (drop=[{self.name!r}], "
-            f"--drop {self.name} leaves it out)"
-        )
+        return super().surprise(cells) or mostly_different(cells, "pieces of codes")
 
 
 class Category(Column, frozen=True, tag="category"):
@@ -256,6 +256,24 @@ def _are_texts(column: pa.ChunkedArray) -> bool:
     return sum(len(words) for _, words in Words.cut(texts)) >= 2 * max(len(texts), 1)
 
 
+def different(cells: Cells) -> pa.ChunkedArray:
+    """Strings from all over a column, if there are enough of them and more than half occur once."""
+    there = cells.text.drop_null()
+    once = pc.sum(pc.equal(pc.value_counts(there).field("counts"), 1)).as_py() or 0
+    if len(there) <= _FEW_TEXTS or 2 * once <= len(there):
+        raise RejectColumn("its strings are few, or repeated")
+    return _some(there)
+
+
+def mostly_different(cells: Cells, read_as: str) -> str:
+    """The line on a column that is read so."""
+    return (
+        f"column {cells.name!r} is read as {read_as}, since most of its values are different, such "
+        f"as {cells.text.drop_null()[0].as_py()!r} (drop=[{cells.name!r}], --drop {cells.name} "
+        "leaves it out)"
+    )
+
+
 def _some(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Of a long column, strings from all over it."""
     if len(column) <= _ROWS:
@@ -263,11 +281,11 @@ def _some(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.take(np.linspace(0, len(column) - 1, _ROWS, dtype=np.int64))
 
 
-def _slices(texts: pa.ChunkedArray) -> Iterator[tuple[int, pa.Array]]:
+def slices(texts: pa.ChunkedArray) -> Iterator[tuple[int, pa.Array]]:
     """Some strings at a time, in lower case, and the row of the first of them."""
     for start in range(0, len(texts), _ROWS):
         piece = texts.slice(start, _ROWS).cast(pa.string()).combine_chunks()
-        yield start, pc.utf8_lower(piece)
+        yield start, pc.utf8_lower(pc.utf8_normalize(piece, "NFKC"))
 
 
 def _from(texts: pa.Array, start: int, size: int) -> pa.Array:
@@ -281,13 +299,13 @@ def _are_codes(texts: pa.ChunkedArray) -> bool:
     names are not: with a digit, or without letters other than capitals.
     """
     length = pc.utf8_length(texts)
-    if pc.mean(length).as_py() > _SHORT:
+    if pc.mean(length).as_py() > SHORT:
         return False
     spelled = pc.match_substring_regex(texts, _CODE)
     return pc.count_distinct(length).as_py() == 1 or pc.mean(spelled).as_py() >= NEARLY_ALL
 
 
-def _are_arbitrary(texts: pa.ChunkedArray) -> bool:
+def are_arbitrary(texts: pa.ChunkedArray) -> bool:
     """Whether strings are running numbers, or numbers or characters drawn at random.
 
     Numbers, also behind what all have in common, are spread evenly from the smallest to the largest
@@ -301,7 +319,7 @@ def _are_arbitrary(texts: pa.ChunkedArray) -> bool:
         numbers = np.array(tails, dtype=np.float64)
         low, high = numbers.min(), numbers.max()
         return bool(stats.kstest(numbers, "uniform", args=(low, high - low)).pvalue > _BY_CHANCE)
-    if max(map(len, values)) > min(_SHORT, min(map(len, values))):
+    if max(map(len, values)) > min(SHORT, min(map(len, values))):
         return False
     characters = np.array(values).view(np.uint32).reshape(len(values), -1)
     differ = characters[:, (characters != characters[0]).any(axis=0)]
@@ -314,6 +332,8 @@ def _are_arbitrary(texts: pa.ChunkedArray) -> bool:
 
 def _position(values: pa.ChunkedArray | pa.Array, known: tuple[str, ...]) -> NDArray[np.int32]:
     """The index of each value among the known ones, -1 for another or a missing one."""
+    if isinstance(values, pa.DictionaryArray):
+        return _position(values.dictionary, known)[values.indices.to_numpy()]
     index = pc.index_in(values, value_set=pa.array(known, pa.string()))
     return np.asarray(pc.fill_null(index, -1).to_numpy())
 

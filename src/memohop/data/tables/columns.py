@@ -11,9 +11,11 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from memohop.data.arcs import ArcAttribute
 from memohop.data.read_options import check_there
+from memohop.data.tables._ngrams import Ngrams
 from memohop.data.tables._number_columns import Code, Flag, Number, Time
 from memohop.data.tables._text_columns import Bag, Category, Pieces, Words
 from memohop.data.tables.cells import Cells, Reading, RejectColumn, SaysNothing
@@ -21,7 +23,7 @@ from memohop.data.tables.column import Column, FeatureMatrix, Matrix
 from memohop.data.tables.times import TimeColumn
 from memohop.outputs import count, listed
 
-KINDS: tuple[type[Column], ...] = (Flag, Time, Code, Number, Words, Pieces, Category)
+KINDS: tuple[type[Column], ...] = (Flag, Time, Code, Number, Words, Pieces, Ngrams, Category)
 """All kinds of columns, in the order in which they try a column; the first that takes it has it."""
 ENTRIES = 100_000_000
 """The most features that all rows and text columns together may have set: 0.8 GB."""
@@ -130,6 +132,15 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
         """How many of the features are made of edges: they come last."""
         made = [column for column in self.columns if column.name in self.edges.made]
         return sum(len(column.feature_names) for column in made)
+
+    @property
+    def words(self) -> NDArray[np.bool_]:
+        """Which of the features are words or other parts of strings."""
+        marks = [
+            np.repeat([isinstance(column, Bag), False], [len(column.names()), column.missing])
+            for column in self.columns
+        ]
+        return np.concatenate(marks) if marks else np.zeros(1, dtype=bool)
 
     @property
     def text_names(self) -> list[str]:

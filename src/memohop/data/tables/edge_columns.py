@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from memohop.data.read_options import Roles
+from memohop.data.tables._ngrams import Ngrams
 from memohop.data.tables._number_columns import Code, Flag, Number, Time, spelled_codes
 from memohop.data.tables._text_columns import Category, Pieces
 from memohop.data.tables.arc_attributes import comes_again, fits_in_ram
@@ -84,7 +85,7 @@ class EdgeStatistics(NamedTuple):
             made = {name: made[name] for name in encoder.edges.made if name in made}
             return cls(encoder.edges, made, notes)
         named = zip(rows.columns.column_names, rows.columns.columns, strict=True)
-        kinds = [kind for kind in KINDS if kind is not Pieces]  # which have no statistics
+        kinds = [kind for kind in KINDS if kind not in (Pieces, Ngrams)]  # which have no statistics
         columns, surprises = fit_columns(named, roles.edge_readings, kinds)
         ways: tuple[_Way, ...] = ("at",) if links.listed_both_ways else ("from", "to")
         fitted = EdgeColumns((), ways, time=rows.time)

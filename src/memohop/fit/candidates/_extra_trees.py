@@ -141,15 +141,11 @@ class ExtraTreesFamily(ViewFamily):
 
     learner = "extra-trees"
     # Of thousands of words drawn at random, few would say anything, and of their means even less.
-    ways = (("numbers", "numbers"), ("low-rank", "all"), ("all", "numbers"))
+    ways = (("numbers", "numbers"), ("all", "numbers"), ("low-rank", "all"))
 
     def openers(self, problem: Problem) -> int:
-        """Without words, with many of them combined, and, of columns alone, with all."""
-        return (
-            1
-            + (not self.sees_graph and problem.has_words(self.sees))
-            + problem.has_many_words(self.sees)
-        )
+        """Without words, if there are some, and with them."""
+        return 1 + problem.has_words(self.sees)
 
     def cost(self, problem: Problem, setting: Setting) -> Cost:
         """That of the features, the trees, and all shares of classes of the tree that grows."""

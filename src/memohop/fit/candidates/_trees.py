@@ -107,12 +107,8 @@ class TreeFamily(ViewFamily):
     ways = (("all", "numbers"), ("all", "all"), ("low-rank", "all"), ("numbers", "numbers"))
 
     def openers(self, problem: Problem) -> int:
-        """With and without the means of words, if there are some, and with many combined."""
-        return (
-            1
-            + (self.sees_graph and problem.has_words(self.sees))
-            + problem.has_many_words(self.sees)
-        )
+        """With and without the means of words, if there are some."""
+        return 1 + (self.sees_graph and problem.has_words(self.sees))
 
     def learn(
         self,
