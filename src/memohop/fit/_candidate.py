@@ -186,7 +186,7 @@ class Candidate:
         seconds: Roughly the time for one split.
         spent: The time of all its fits.
         unfinished: The splits on which time was too short for it, or it failed.
-        failures: How many of its fits did not finish.
+        failures: How many of its fits did not finish, and brought no split that it lacked.
     """
 
     setting: Setting

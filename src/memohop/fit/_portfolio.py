@@ -179,7 +179,7 @@ class Portfolio:
             tried.seconds = seconds / (len(group) * len(splits))
             failed = splits if seconds > job.seconds else splits - fits.keys()
             tried.unfinished = tried.unfinished - splits | failed
-            tried.failures += bool(failed)
+            tried.failures += bool(failed) and fits.keys() <= tried.fits.keys()
             for split, fit in fits.items():
                 tried.fits[split] = fit
                 tried.scores[split] = self.problem.score(fit.val, self.problem.masks.val[:, split])
@@ -275,7 +275,7 @@ class Portfolio:
                 each = left / len(all_splits)  # so that there is time for the others as well
                 if each <= _ANEW * tried.seconds:
                     splits = [split for split in splits if split not in tried.scores]
-                splits, seconds = splits[:1], min(seconds, each / 2)
+                splits, seconds, count = splits[:1], min(seconds, each / 2), max(count, 1)
             if tried.failures < _TRIES and (count >= len(splits) or tried in leaders):
                 yield tried, splits[:count], seconds
         yield from [lack for lack in needed if lack[0] in leaders]
