@@ -55,6 +55,28 @@ def test_who_may_collect_from_whom():
     ]
 
 
+@pytest.mark.parametrize(
+    "seasons",
+    [
+        ["1998/1999", "1999/2000", "2000/2001", None, "2001/2002", "2010/2011"],
+        ["1998-99", "1999-00", "2000-01", None, "2001-02", "2010-11"],
+        ["1998\u201399", "1999 \u2013 00", "2000-2001", None, "2001/02", "2010/11"],
+    ],
+)
+def test_seasons_are_their_first_years(seasons):
+    graph = read(seasons)
+    assert graph.times.tolist()[:3] + graph.times.tolist()[4:] == [1998, 1999, 2000, 2001, 2010]
+    assert "column 'day' is read as the first year of each season" in graph.warnings
+    later = NODES | {"day": seasons[::-1]}
+    again = read_graph(later, EDGES, **{**graph.reading, "encoder": graph.encoder})
+    assert again.times[0] == 2010
+    whole = NODES | {"day": seasons[:3] * 2}
+    assert read_graph(whole, EDGES, label="kind", time_column="day").times[5] == 2000
+    for wrong in ("2010/2012", "2010/2111", "10/11", "2010-2011-12"):
+        with pytest.raises(DataError, match="neither a time such as"):
+            read([*seasons[:5], wrong])
+
+
 @pytest.mark.parametrize("directed", [True, False])
 def test_statistics_of_a_node_are_those_of_the_edges_that_it_knows(directed):
     generator = np.random.default_rng(3)
@@ -101,11 +123,12 @@ def test_an_edge_that_no_end_comes_after_is_left_out_and_told():
     arcs = {(NODES["id"][u], NODES["id"][v]) for u, v in graph.data.edge_index.T.tolist()}
     assert arcs == {("a", "b"), ("c", "a"), ("d", "e"), ("f", "a"), ("c", "b")}
     assert (
-        "a node learns only from what is earlier than itself; 1 of 7 edges join nodes of the same "
-        "time, neither of which does; 2 of 7 edges left out, as neither end comes after them"
+        "column 'day': a node learns only from what is earlier than itself; 1 of 7 edges join "
+        "nodes of the same time, neither of which does; 2 of 7 edges left out, as neither end "
+        "comes after them"
     ) in graph.warnings
     assert (
-        "a node learns only from what is earlier than itself"
+        "column 'day': a node learns only from what is earlier than itself"
         in read(DAYS[:4] + DAYS[5:] * 2).warnings
     )
 

@@ -301,7 +301,9 @@ def read_sets(
             cells = Cells(roles[role], table[roles[role]])
             split = read(cells, labels.known)
             if role == "time_column":
-                warnings = cells.told(f"column {roles[role]!r}")
+                warnings = cells.told(name := f"column {roles[role]!r}")
+                if cells.words.size:  # or they would be refused
+                    warnings = [f"{name} is read as the first year of each season"]
             train, val, test = (int(mask.sum()) for mask in split)
             left = int(labels.known.sum()) - train - val - test
             notes.append(

@@ -158,25 +158,25 @@ def read_edges(
     rows, told = EdgeRows(_one_table(columns), np.concatenate(located, axis=1)), list[str]()
     weight = None if roles.weight is None else np.concatenate(weights)
     if times is not None:
-        rows, kept, told = _in_time(rows, times, roles.edge_time, options)
+        rows, kept, told = _in_time(rows, times, roles, options)
         weight = None if weight is None else weight[kept]
     links = Links.of(rows.ends, weight, nodes=len(ids), directed=options.directed)
     return links._replace(warnings=[*chain(*warnings), *told]), rows
 
 
 def _in_time(
-    rows: EdgeRows, times: NDArray[np.float64], edge_time: str | None, options: ReadOptions
+    rows: EdgeRows, times: NDArray[np.float64], roles: Roles, options: ReadOptions
 ) -> tuple[EdgeRows, NDArray[np.bool_], list[str]]:
     """The edges without those that are too late for both ends, which are kept, and a line."""
     columns, ends, time, since = rows.columns, rows.ends, None, None
-    if edge_time is not None:
+    if (name := roles.edge_time) is not None:
         known = None if options.encoder is None else options.encoder.edges.time
-        time = known or TimeColumn.fit(Cells(edge_time, columns[edge_time]))
-        since = time.read(columns[edge_time], "edge time")
-        columns = columns.drop_columns([edge_time])
+        time = known or TimeColumn.fit(Cells(name, columns[name]))
+        since = time.read(columns[name], "edge time")
+        columns = columns.drop_columns([name])
     counts, ever = collects(ends, times, since), np.logical_or(*collects(ends, times))
     late = ever > counts.any(axis=0)
-    told, kept = [tell_order(~ever, late)], ~late
+    told, kept = [tell_order(str(roles.time), ~ever, late)], ~late
     if columns.num_columns:  # without, it has no rows
         columns = columns.filter(pa.array(kept))
     return EdgeRows(columns, ends[:, kept], time, counts[:, kept]), kept, told

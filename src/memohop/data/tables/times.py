@@ -7,6 +7,7 @@ from typing import Literal, Self, TypeAlias
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from memohop.data.tables.cells import Cells
@@ -15,6 +16,8 @@ from memohop.errors import DataError
 from memohop.outputs import count
 
 Role: TypeAlias = Literal["time column", "edge time"]
+
+_SEASON = r"^(?P<first>[0-9]{4}) ?[/\x{2013}-] ?(?P<next>[0-9]{2}|[0-9]{4})$"
 
 
 class TimeColumn(msgspec.Struct, frozen=True):
@@ -45,9 +48,11 @@ class TimeColumn(msgspec.Struct, frozen=True):
 
 
 def read_times(cells: Cells, role: Role) -> NDArray[np.float64]:
-    """Times in seconds, or numbers as they are; NaN where they are missing."""
+    """Times in seconds, numbers as they are, or first years of seasons; NaN where missing."""
     if cells.stored == "flag":
         raise DataError(f"{role} {cells.name!r} holds true and false; name one with times")
+    if cells.words.size and (years := first_years(cells)) is not None:
+        return years
     if cells.words.size:
         row = int(cells.words[0])
         where = f"in row {row + 1}" if role == "time column" else f"({cells.words.size} such)"
@@ -56,6 +61,19 @@ def read_times(cells: Cells, role: Role) -> NDArray[np.float64]:
             "neither a time such as 2024-05-31 18:30 nor a number; correct it or leave it empty"
         )
     return cells.numbers
+
+
+def first_years(cells: Cells) -> NDArray[np.float64] | None:
+    """The first year of seasons such as 2010/2011 or 2010-11; None if cells hold anything else."""
+    years = pc.extract_regex(pc.utf8_trim_whitespace(cells.text), _SEASON)
+    if years.null_count > cells.text.null_count:
+        return None
+    first, following = (
+        np.asarray(pc.struct_field(years, name).cast(pa.float64()).to_numpy())
+        for name in ("first", "next")
+    )
+    following = following + np.where(following < 100, first + 1 - (first + 1) % 100, 0)
+    return first if (np.isnan(first) | (following == first + 1)).all() else None
 
 
 def check_comparable(nodes: TimeColumn, edges: TimeColumn) -> None:
@@ -69,9 +87,10 @@ def check_comparable(nodes: TimeColumn, edges: TimeColumn) -> None:
         )
 
 
-def tell_order(alike: NDArray[np.bool_], late: NDArray[np.bool_]) -> str:
+def tell_order(column: str, alike: NDArray[np.bool_], late: NDArray[np.bool_]) -> str:
     """A line on what times do, given the edges between nodes of one time, and those left out."""
-    line, of_all = "a node learns only from what is earlier than itself", count(len(late), "edge")
+    of_all = count(len(late), "edge")
+    line = f"column {column!r}: a node learns only from what is earlier than itself"
     if alike.any():
         line += f"; {alike.sum()} of {of_all} join nodes of the same time, neither of which does"
     if late.any():
