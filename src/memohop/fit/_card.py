@@ -49,6 +49,7 @@ def record_card(estimator: GraphEstimator) -> str:
         about=f"{', '.join(map(_plain, names[:_CLASSES]))}{more}" if names else _plain(target),
         times="once" if counts == [1] else f"{span} times",
         setting=_setting,
+        same_values=any(part.options.get("same_values") for part in record.kept),
         sizes=", ".join(f"{_plain(name)}: {size}" for name, size in record.class_sizes.items()),
         legend=legend[:1].upper() + legend[1:],
         audited=_audit(estimator) if names else None,

@@ -137,6 +137,7 @@ def _inputs_of(model: GraphEstimator, given: Given, append: bool, as_another_gra
         attributes=attributes,
         described=tuple(model.arc_attributes_),
         times=times,
+        value_labels=model.value_labels_,
     )
     known = getattr(model, "graph_", None)
     if as_another_graph or known is None or not graph.is_same_graph(known):

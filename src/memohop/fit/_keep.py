@@ -52,6 +52,7 @@ from memohop.fit._ensemble import Component, Ensemble
 from memohop.fit._problem import Inputs
 from memohop.fit._record import FitRecord
 from memohop.fit._saved import Saved, Sizes, as_array
+from memohop.fit._values import ValueLabels
 from memohop.fit._views import View
 from memohop.fit.candidates._extra_trees import ExtraTrees
 from memohop.fit.candidates._linear import Linear
@@ -137,7 +138,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     encoder_: ColumnEncoder | None
     reading_: _Reading | None
     report_: FitRecord
-    views: list[Mapping[str, _Plain]]
+    views: list[Mapping[str, _Plain | dict[str, tuple[_Whole, _Whole]]]]
     components: Annotated[tuple[DescribedComponent, ...], Meta(min_length=1)]
 
     @property
@@ -198,6 +199,9 @@ def save(estimator: GraphEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator into a folder, which may hold an older model."""
     folder = MODEL_FOLDER.check_target(path)
     parts, weights = _take_apart(estimator.model_)
+    if estimator.value_labels_ is not None and any(view["values"] for view in parts["views"]):
+        told = estimator.value_labels_.saved().arrays
+        weights |= {f"values.{name}": array for name, array in told.items()}
     graph = {**estimator.own_graph().saved().arrays, "ids": _ids_as_array(estimator.ids_)}
     files = {
         kind: save_arrays({name: np.asarray(array, order="C") for name, array in of_file.items()})
@@ -274,6 +278,8 @@ def _load(described: Path, content: bytes, kinds: Sequence[type[GraphEstimator]]
     with MODEL_FOLDER.refused(described):
         estimator = _make(make, description)
         estimator.model_ = _put_together(description, weights)
+        told = Saved.of_part("values", {}, weights)
+        estimator.value_labels_ = ValueLabels.from_saved(told, description.sizes)
     graph = described.with_name(_named("graph", description.graph))
     if graph.exists():  # it may have been deleted
         saved = Saved({}, _arrays(graph, description.graph))
@@ -350,15 +356,8 @@ def _take_apart(ensemble: Ensemble) -> tuple[dict[str, Any], _Arrays]:
 def _put_together(description: Description, arrays: _Arrays) -> Ensemble:
     """The ensemble; a ``UsageError`` if its parts cannot be what they are said to be."""
     sizes = description.sizes
-
-    def saved(name: str, about: Mapping[str, Any]) -> Saved:
-        """A part, with the arrays that begin with its name and a dot."""
-        start = f"{name}."
-        own = {key.removeprefix(start): arrays[key] for key in arrays if key.startswith(start)}
-        return Saved(about, own)
-
     views = [
-        View.from_saved(saved(f"view {number}", about), sizes)
+        View.from_saved(Saved.of_part(f"view {number}", about, arrays), sizes)
         for number, about in enumerate(description.views)
     ]
     components = []
@@ -371,7 +370,8 @@ def _put_together(description: Description, arrays: _Arrays) -> Ensemble:
         if (target := setting.target) is not None:
             read = partial(OnCurve.from_saved, target=target, sizes=sizes, read=read)
         models = tuple(
-            read(saved(f"{number}.{index}", about)) for index, about in enumerate(of.models)
+            read(Saved.of_part(f"{number}.{index}", about, arrays))
+            for index, about in enumerate(of.models)
         )
         plain = map(plain_model, models)
         if any(isinstance(model, Network) and model.model != of.family for model in plain):

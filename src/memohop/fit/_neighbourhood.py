@@ -132,21 +132,40 @@ class Neighbourhood:
             overall: The overall shares, or the overall mean; by default those of ``y``.
             rows: The nodes to compute them for; by default all.
         """
-        marked, ones = y >= 0 if classes else ~np.isnan(y), np.ones(len(y))
+        marked, ones = is_known(y, classes), np.ones(len(y))
         if classes:
             group, summands = y, [ones]
         else:
             group, summands = np.where(marked, 0, -1), [np.where(marked, y, 0.0), ones]
-        if overall is None:
-            total = np.bincount(y[marked], minlength=classes) if classes else y[marked].sum()
-            overall = np.atleast_1d(total / marked.sum())
+        overall = overall_of(y, classes) if overall is None else overall
         shares = []
         for way in self.ways.values():
             sums = [_sums(way, group, values, max(classes, 1), rows) for values in summands]
-            for hop in zip(*sums, strict=True):
-                count = hop[-1].sum(axis=1, keepdims=True)
-                shares += [(hop[0] + _UNSURE * overall) / (count + _UNSURE), np.log1p(count)]
+            shares += [
+                drawn(hop[0], hop[-1].sum(axis=1, keepdims=True), overall)
+                for hop in zip(*sums, strict=True)
+            ]
         return np.hstack(shares).astype(np.float32)
+
+
+def is_known(y: NDArray[Any], classes: int) -> NDArray[np.bool_]:
+    """Which nodes have a label."""
+    return y >= 0 if classes else ~np.isnan(y)
+
+
+def overall_of(y: NDArray[Any], classes: int) -> NDArray[np.float64]:
+    """The share of each class among the labels, or the mean of the numbers."""
+    labels = y[is_known(y, classes)]
+    total = np.bincount(labels, minlength=classes) if classes else labels.sum()
+    return np.atleast_1d(total / len(labels))
+
+
+def drawn(
+    sums: NDArray[np.float64], count: NDArray[np.float64], overall: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Shares or mean, drawn towards the overall ones, and the logarithm of the number of labels."""
+    shares = (sums + _UNSURE * overall) / (count + _UNSURE)
+    return np.hstack([shares, np.log1p(count)])
 
 
 def _sums(

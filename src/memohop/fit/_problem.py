@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from memohop.errors import UsageError
 from memohop.fit._curve import Curve, CurveKind, curves_for
 from memohop.fit._neighbourhood import Matrix, Neighbourhood
 from memohop.fit._saved import Saved, Sizes
+from memohop.fit._values import Ends, ValueLabels
 from memohop.fit._views import COMBINED, Means, OwnColumns, Sees, View, combinations, rarely_zero
 from memohop.training.objective import Objective
 from memohop.training.task import make_inputs
@@ -59,6 +60,7 @@ class Inputs:
             are earlier or have no time. By default, nodes collect from all.
         words: Which columns are words or other parts of strings, ``[features]``, and so no numbers
             even if they are rarely 0; by default none.
+        value_labels: Of another graph than that of ``fit``, the labels of values in that one.
     """
 
     x: Matrix
@@ -74,6 +76,7 @@ class Inputs:
     of_edges: int = field(default=0, kw_only=True)
     times: NDArray[np.float64] | None = field(default=None, kw_only=True)
     words: NDArray[np.bool_] | None = field(default=None, kw_only=True)
+    value_labels: ValueLabels | None = field(default=None, kw_only=True)
 
     @property
     def own(self) -> Matrix:
@@ -259,11 +262,13 @@ class Problem(Inputs):
         masks: The nodes of each part.
         groups: The group of each node, ``[nodes]``: no part divides one, and each counts once in
             intervals; None if nodes have nothing to do with each other.
+        values: The columns with many values that nodes share, and their features.
     """
 
     objective: Objective
     masks: Masks
     groups: NDArray[Any] | None = field(default=None, kw_only=True)
+    values: Mapping[str, Ends] = field(default_factory=dict, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "of_fit", self.nodes)  # it is the graph of fit
@@ -338,31 +343,35 @@ class Problem(Inputs):
             return len(self.numbers), self.own.shape[1] - len(self.numbers)
         return len(self.all_numbers), self.x.shape[1] - len(self.all_numbers)
 
-    def view(self, sees: Sees, means: Means = "all", columns: OwnColumns = "all") -> View:
+    def view(
+        self,
+        sees: Sees,
+        means: Means = "all",
+        columns: OwnColumns = "all",
+        same_values: bool = False,
+    ) -> View:
         """How the features are made that models learn from."""
-        key = sees, means, columns
+        key = sees, means, columns, same_values
         if key not in self._views:
-            if sees in ("rows", "positions"):  # what all of them have is made once
+            if same_values:  # what all of them have is made once
+                plain = self.view(sees, means, columns)
+                self._views[key] = replace(plain, values=self.values)
+            elif sees in ("rows", "positions"):
                 self._views[key] = self.view("neighbours", means, columns).seeing(sees, self)
             else:
                 self._views[key] = View.fit(self, sees, self.classes, means, columns)
         return self._views[key]
 
-    def features(
-        self, sees: Sees, split: int, means: Means = "all", columns: OwnColumns = "all"
-    ) -> Matrix:
+    def features(self, sees: Sees, split: int, **options: Any) -> Matrix:
         """The features of the :attr:`labelled` nodes, given the training targets of a split."""
-        rows, view = self.labelled, self.view(sees, means, columns)
-        if sees == "columns":
-            return view.own_columns(self, rows)
-        if split not in self._shares:
-            self._shares[split] = self.neighbourhood.label_shares(
-                self.known(split), self.classes, self.overall, rows
-            )
-        return view.with_shares(self, self._shares[split], rows)
+        rows, view = self.labelled, self.view(sees, **options)
+        for name, make in (makes := view.shares(self)).items():
+            if (name, split) not in self._shares:
+                self._shares[name, split] = make(self.known(split), rows=rows)
+        return view.with_shares(self, [self._shares[name, split] for name in makes], rows)
 
     @cached_property
-    def _views(self) -> dict[tuple[Sees, Means, OwnColumns], View]:
+    def _views(self) -> dict[tuple[Sees, Means, OwnColumns, bool], View]:
         return {}
 
     @cached_property
@@ -371,7 +380,7 @@ class Problem(Inputs):
         return {}
 
     @cached_property
-    def _shares(self) -> dict[int, NDArray[np.float32]]:
+    def _shares(self) -> dict[tuple[str, int], NDArray[np.float32]]:
         return {}
 
     def score(self, outputs: NDArray[Any], rows: NDArray[Any]) -> float:
@@ -411,7 +420,8 @@ class Problem(Inputs):
     def as_another_graph(self, split: int) -> Inputs:
         """The graph as if it were another one than that of ``fit``, and no label were known."""
         overall = self._showing(self.masks.train[:, split]).overall_shares(self.classes)
-        return self._showing(False, overall=overall)
+        of_values = ValueLabels.of(self.x, self.values, self.known(split), self.classes)
+        return self._showing(False, overall=overall, value_labels=of_values)
 
     def _showing(self, learned: Any, **more: Any) -> Inputs:
         """The graph with the targets of some nodes."""

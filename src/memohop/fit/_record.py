@@ -72,7 +72,7 @@ class LaterNodes:
         if self.appended is None and self.elsewhere is None:
             return (
                 "Nodes that come later lose nothing, in this graph or in another one: the model "
-                "has no weights for single nodes, and uses no labels."
+                "has no weights for single nodes, and uses no labels of neighbours."
             )
 
         def cost(gap: Interval | None) -> str:

@@ -48,6 +48,15 @@ class Saved:
     about: Mapping[str, Any] = field(default_factory=dict)
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
+    @classmethod
+    def of_part(
+        cls, name: str, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    ) -> Saved:
+        """A part, with those of many arrays that begin with its name and a dot."""
+        start = f"{name}."
+        own = {key.removeprefix(start): arrays[key] for key in arrays if key.startswith(start)}
+        return cls(about, own)
+
     def value(self, name: str, kind: type) -> Any:
         """An item of ``about``; a ``UsageError`` if it is absent or of another type."""
         value = self.about.get(name)

@@ -14,8 +14,9 @@ graph there is one for the targets of a node's arcs and one for the sources.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -23,9 +24,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 
-from memohop.errors import check_choice
+from memohop.errors import UsageError, check_choice
 from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
 from memohop.fit._saved import Saved, Sizes
+from memohop.fit._values import Ends, value_shares
 
 if TYPE_CHECKING:
     from memohop.fit._problem import Inputs
@@ -88,6 +90,8 @@ class View:
         components: The combinations of which means over the neighbours are taken.
         one_hop_apart: Whether the means over one hop are of the columns themselves.
         basis: For positions, :math:`\mathbf{D}^{-1/2} \mathbf{V}` of each direction side by side.
+        values: The columns of which nodes with the same value share labels, and the first and the
+            last but one of their features.
     """
 
     sees: Sees
@@ -97,6 +101,7 @@ class View:
     components: NDArray[np.float32] | None = None
     one_hop_apart: bool = True
     basis: NDArray[np.float32] | None = None
+    values: Mapping[str, Ends] = field(default_factory=dict)
     _made: list[tuple[Neighbourhood, Rows, Matrix]] = field(default_factory=list, repr=False)
 
     @classmethod
@@ -131,10 +136,18 @@ class View:
 
     def features(self, inputs: Inputs, known: NDArray[Any]) -> Matrix:
         """The features of every node, given the targets that may be used."""
-        if self.sees == "columns":
-            return self.own_columns(inputs)
-        shares = inputs.neighbourhood.label_shares(known, self.classes, inputs.overall)
-        return self.with_shares(inputs, shares)
+        return self.with_shares(inputs, [make(known) for make in self.shares(inputs).values()])
+
+    def shares(self, inputs: Inputs) -> dict[str, Callable[..., NDArray[np.float32]]]:
+        """What makes shares of labels, given the targets that may be used (and ``rows``)."""
+        told: dict[str, Any] = {"classes": self.classes, "overall": inputs.overall}
+        makes: dict[str, Callable[..., NDArray[np.float32]]] = {}
+        if self.sees != "columns":
+            makes["ways"] = partial(inputs.neighbourhood.label_shares, **told)
+        if self.values:
+            told |= {"columns": self.values, "of_fit": inputs.value_labels}
+            makes["values"] = partial(value_shares, inputs.x, **told)
+        return makes
 
     def own_columns(self, inputs: Inputs, rows: Rows = EVERY) -> Matrix:
         """What some nodes say of themselves."""
@@ -144,10 +157,13 @@ class View:
         return x if self.columns is None else sparse.csr_array(x) @ self.columns.T
 
     def with_shares(
-        self, inputs: Inputs, shares: NDArray[np.float32], rows: Rows = EVERY
+        self, inputs: Inputs, shares: Sequence[NDArray[np.float32]], rows: Rows = EVERY
     ) -> Matrix:
-        """The features of some nodes, with their label shares."""
-        parts = [self._without_labels(inputs, rows), shares]
+        """The features of some nodes, with shares of labels: of neighbours, and of values."""
+        if self.sees == "columns":
+            x = self.own_columns(inputs, rows)
+            return side_by_side([x, *shares]) if shares else x
+        parts = [self._without_labels(inputs, rows), *shares]
         if self.sees == "rows":
             parts.append(self._rows(inputs)[rows])
         if self.basis is not None:
@@ -164,8 +180,10 @@ class View:
             named[row] if isinstance(row, int) else Feature("own", row)
             for row in _stood_for(self.columns, len(named))
         ]
+        each = max(self.classes, 1) + 1  # the shares or the mean, and the number of labels
+        of_values = [Feature("labels", f"same {name}") for name in self.values for _ in range(each)]
         if self.sees == "columns":
-            return names
+            return names + of_values
         few = [
             columns[row] if isinstance(row, int) else row
             for row in _stood_for(self.components, len(columns))
@@ -175,10 +193,10 @@ class View:
         names += [Feature(hop, name) for hop in _HOPS for name in few]
         if self.components is not None and self.one_hop_apart:
             names += [Feature("one hop", name) for name in columns]
-        each = max(self.classes, 1) + 1  # the shares or the mean, and the number of labels
         names += [
             Feature("labels", f"{way}{hop}") for way in ways for hop in _HOPS for _ in range(each)
         ]
+        names += of_values
         if self.sees == "rows":
             names += [Feature("rows", f"{node}") for node in range(self.nodes)]
         if self.basis is not None:
@@ -214,7 +232,7 @@ class View:
 
     def saved(self) -> Saved:
         """What :meth:`from_saved` needs."""
-        about = {name: getattr(self, name) for name in ("sees", "one_hop_apart")}
+        about = {name: getattr(self, name) for name in ("sees", "one_hop_apart", "values")}
         arrays = {name: getattr(self, name) for name in ("columns", "components", "basis")}
         return Saved(about, {name: value for name, value in arrays.items() if value is not None})
 
@@ -228,8 +246,11 @@ class View:
             saved.array(name, (None, width)) if name in saved.arrays else None
             for name in ("columns", "components")
         )
-        apart = saved.value("one_hop_apart", bool)
-        return cls(sees, sizes.classes, sizes.nodes, columns, components, apart, basis)
+        apart, values = saved.value("one_hop_apart", bool), saved.value("values", dict)
+        ends = [0, *(end for pair in values.values() for end in pair), sizes.features]
+        if ends != sorted(ends) or any(first == end for first, end in values.values()):
+            raise UsageError(f"values={values} are not the features of columns")
+        return cls(sees, sizes.classes, sizes.nodes, columns, components, apart, basis, values)
 
 
 def rarely_zero(x: Matrix, words: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:

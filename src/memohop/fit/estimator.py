@@ -26,6 +26,7 @@ from memohop.fit._inputs import checked_features, of_edges, to_predict
 from memohop.fit._portfolio import search
 from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit._scorable import check_scorable
+from memohop.fit._values import ValueLabels, many_valued
 from memohop.fit._verdict import make_record
 from memohop.fit._workers import Workers, restoring_threads
 from memohop.fit.candidates.catalogue import check_applicable, families
@@ -82,6 +83,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             unit does not matter; None if they had no weights, and models count none.
         arc_attributes_: What each attribute of its arcs is.
         encoder_: How the columns of tables became features; None for arrays.
+        value_labels_: The labels of values of columns, for other graphs; None if no column has many
+            values that nodes share.
         reading_: How its tables were read, to read others alike; None for arrays.
         n_features_in_: How many features a node has.
     """
@@ -189,6 +192,9 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.graph_ = problem.with_all_labels()
         self.directed_ = problem.neighbourhood.directed
         self.overall_ = self.graph_.overall_shares(problem.classes)
+        self.value_labels_ = ValueLabels.of(
+            problem.x, problem.values, self.graph_.y, problem.classes
+        )
         model = fit_to_all(problem, kinds, chosen, seconds=seconds, progress=tell, workers=workers)
         stopped = "interrupted" if interrupted() else record.stopped
         self.report_ = replace(record, stopped=stopped, seconds=clock.monotonic() - begin)
@@ -345,6 +351,9 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             described=given.described,
             times=given.times,
         )
+        if given.encoder is not None and given.times is None:  # labels may be of later nodes
+            values = many_valued(x, given.encoder.of_values, max(problem.classes, 1))
+            problem = replace(problem, values=values)
         check_scorable(problem, self._classes())
         return problem
 

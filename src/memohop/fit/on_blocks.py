@@ -156,7 +156,9 @@ class BlockInputs(Inputs):
         near = BlockNeighbourhood(graph, group, model.directed_, model.mean_weight_)
         x, directed, overall = graph.features_of(near.nodes), model.directed_, model.overall_
         arcs, unknown = np.empty((2, 0), dtype=np.int64), unknown_targets(model, x.shape[0])
-        block = cls(x, arcs, unknown, directed=directed, overall=overall)
+        block = cls(
+            x, arcs, unknown, directed=directed, overall=overall, value_labels=model.value_labels_
+        )
         vars(block)["neighbourhood"] = near  # instead of that of the arcs
         return block
 

@@ -265,6 +265,11 @@ class Code(Number, frozen=True, tag="code"):
         """The number, then the features of the category."""
         return super().names() + self.category.names()
 
+    @property
+    def of_value(self) -> range:
+        """Those of the category."""
+        return range(1, 1 + len(self.category.values))
+
     def describe(self) -> str:
         """Both readings."""
         return f"one feature for the number, standardised, and {self.category.describe()}"

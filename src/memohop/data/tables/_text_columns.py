@@ -97,10 +97,16 @@ class Words(Bag, frozen=True, tag="words"):
 
     Words are runs of letters, digits and underscores, in lower case. Those in at least two texts
     are kept, the most frequent ones if there are too many.
+
+    Attributes:
+        repeated: Whether most texts are those of several rows, as names of people are. Rows with
+            the same words then have the same text, but for a few.
     """
 
     asked_for: ClassVar[Reading] = "text"
     read_as: ClassVar[str | None] = "words"
+
+    repeated: bool = False
 
     @classmethod
     def fit(cls, cells: Cells) -> Self:
@@ -115,7 +121,9 @@ class Words(Bag, frozen=True, tag="words"):
         if not kept:
             raise SaysNothing
         texts_of_words = tuple(frequency[word] for word in kept)
-        return cls(cells.name, text.null_count > 0, True, kept, texts_of_words)
+        times = pc.value_counts(text.drop_null()).field("counts").to_numpy()
+        repeated = bool(2 * times[times > 1].sum() > times.sum())
+        return cls(cells.name, text.null_count > 0, True, kept, texts_of_words, repeated)
 
     @staticmethod
     def cut(texts: pa.ChunkedArray) -> Parts:
@@ -129,6 +137,11 @@ class Words(Bag, frozen=True, tag="words"):
     def names(self) -> list[str]:
         """One feature for each word."""
         return [f"{self.name}: {word}" for word in self.vocabulary]
+
+    @property
+    def of_value(self) -> range:
+        """All of them, of texts that are names."""
+        return range(len(self.vocabulary) if self.repeated else 0)
 
     def describe(self) -> str:
         """How many words have a feature."""
@@ -220,6 +233,11 @@ class Category(Column, frozen=True, tag="category"):
     def names(self) -> list[str]:
         """One feature for each value, then the one for the others."""
         return [f"{self.name}={value}" for value in (*self.values, *["other"] * self.other)]
+
+    @property
+    def of_value(self) -> range:
+        """Those of single values."""
+        return range(len(self.values))
 
     def describe(self) -> str:
         """How many values have a feature."""

@@ -64,6 +64,11 @@ class Column(msgspec.Struct, frozen=True, tag_field="kind"):
         """The names of its features, with that of the one for missing values."""
         return [*self.names(), *[f"{self.name} is missing"] * self.missing]
 
+    @property
+    def of_value(self) -> range:
+        """Which of these tell its values apart; none if values are no names of anything."""
+        return range(0)
+
     def describe(self) -> str:
         """How it becomes features, in words."""
         raise NotImplementedError

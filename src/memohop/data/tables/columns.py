@@ -143,6 +143,19 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
         return np.concatenate(marks) if marks else np.zeros(1, dtype=bool)
 
     @property
+    def of_values(self) -> dict[str, tuple[int, int]]:
+        """The columns with values that are names, and the features that tell these apart.
+
+        They are all from one feature on, and before another.
+        """
+        ends, first = {}, 0
+        for column in self.columns:
+            if some := column.of_value:
+                ends[column.name] = first + some.start, first + some.stop
+            first += len(column.feature_names)
+        return ends
+
+    @property
     def text_names(self) -> list[str]:
         """The columns that must be read as they are spelled."""
         return [column.name for column in self.columns if column.verbatim]

@@ -144,8 +144,8 @@ class ExtraTreesFamily(ViewFamily):
     ways = (("numbers", "numbers"), ("all", "numbers"), ("low-rank", "all"))
 
     def openers(self, problem: Problem) -> int:
-        """Without words, if there are some, and with them."""
-        return 1 + problem.has_words(self.sees)
+        """Without words, if there are some, and with them; with labels of values, and without."""
+        return 1 + problem.has_words(self.sees) + bool(problem.values)
 
     def cost(self, problem: Problem, setting: Setting) -> Cost:
         """That of the features, the trees, and all shares of classes of the tree that grows."""

@@ -136,6 +136,10 @@ class NearestFamily(ViewFamily):
         fits = 0 < width <= _WIDEST and problem.nodes * width <= _LARGEST
         return super().first(problem) if fits else []
 
+    def _ways(self, problem: Problem) -> list[dict[str, bool | int | float | str]]:
+        """The columns alone."""
+        return [{}]
+
     def cost(self, problem: Problem, setting: Setting) -> Cost:
         """A search looks at a few branches in each dimension, at worst at all points."""
         cost, width = super().cost(problem, setting), len(problem.numbers)

@@ -88,6 +88,9 @@ def with_heights(inputs: Inputs, curve: Curve) -> Inputs:
     changed, near = copy.copy(inputs), inputs.neighbourhood
     overall = None if inputs.overall is None else np.array([curve.mean])
     vars(changed).update(y=curve.heights_of(inputs.y), overall=overall, neighbourhood=near)
+    if (told := inputs.value_labels) is not None:
+        heights = told._replace(labels=curve.heights_of(told.labels))
+        vars(changed).update(value_labels=heights)
     return changed
 
 

@@ -46,7 +46,7 @@ class ViewModel(FittedModel):
     @property
     def takes_labels(self) -> bool:
         """Whether its features have the labels of neighbours."""
-        return self.view.sees != "columns"
+        return self.view.sees != "columns" or bool(self.view.values)
 
     def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
         """Probabilities of the classes, or the number."""
@@ -110,7 +110,11 @@ class ViewFamily(Family):
         return choices | listed().numbers[self.learner]
 
     def _ways(self, problem: Problem) -> list[dict[str, bool | int | float | str]]:
-        """The options, those of :attr:`ways` that mean something for the table."""
+        """The options, those of :attr:`ways` that mean something for the table.
+
+        The first is also tried without the labels of nodes with the same values, if the others are
+        with them.
+        """
         there = {"all": True, "numbers": problem.has_words(self.sees)}
         there["low-rank"] = problem.has_many_words(self.sees)
         ways: list[dict[str, bool | int | float | str]] = []
@@ -120,7 +124,11 @@ class ViewFamily(Family):
             if there[columns] and way not in ways:
                 ways.append({**way})
         said = [name for name in ways[0] if {way[name] for way in ways} != {"all"}]
-        return [{name: way[name] for name in said} for way in ways]
+        ways = [{name: way[name] for name in said} for way in ways]
+        if problem.values:
+            with_labels = [{**way, "same_values": True} for way in ways]
+            ways = [with_labels[0], {**ways[0], "same_values": False}, *with_labels[1:]]
+        return ways
 
     def view(self, problem: Problem, setting: Setting) -> View:
         """How the features of a setting are made."""
@@ -147,6 +155,10 @@ class ViewFamily(Family):
             held += 8 * (outputs + 1) * (2 * problem.nodes + (3 + 5 * ways) * rows)
             held += 3 * 4 * shares * rows
             width = 3 * width + shares
+        if setting.options.get("same_values"):
+            shares = len(problem.values) * (outputs + 1)
+            held += (8 * 2 + 3 * 4) * shares * rows
+            width += shares
         held += self.bytes_of_feature(outputs) * width + _PER_LOGIT * outputs * rows
         return Cost(0.0, held + kept_bytes(problem)).within(self.memory)
 
