@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,15 +13,16 @@ from safetensors.numpy import load_file, save_file
 import memohop
 from memohop import DataError, GraphClassifier, UsageError
 from memohop.fit._candidate import Setting
+from memohop.fit._given import as_given, given_to_fit
 from memohop.fit._neighbourhood import Neighbourhood
-from memohop.fit._problem import Inputs, Problem
-from memohop.fit._views import View
+from memohop.fit._problem import Inputs
 from memohop.fit.candidates._network import Network, NetworkFamily, as_data
-from memohop.fit.candidates.catalogue import names
+from memohop.fit.candidates.catalogue import families, names
 from memohop.fit.candidates.spaces import listed
 from memohop.folders import named, sha256_of
 from memohop.jobs.space import draw
 from memohop.networks import build
+from memohop.training import DEFAULT_RULES
 from saved_models import changed
 from tiny_problem import QUICK, tiny_problem
 
@@ -28,7 +31,8 @@ UNTIMELY = ("lightgbm+positions", "dir-gcn")
 NODES, CUT = 60, 35.0
 TIMES = np.random.default_rng(5).permutation(NODES).astype(float)
 TIMES[:4] = np.nan
-EARLY = TIMES <= CUT
+ALL = families(None, rules=DEFAULT_RULES, seed=0, device="cpu", memory=None)
+LATE = TIMES > CUT  # those without a time may be known to all
 
 
 def tables():
@@ -40,6 +44,7 @@ def tables():
         "size": size,
         "age": generator.normal(size=NODES),
         "colour": generator.choice(["red", "green", "blue"], NODES),
+        "club": generator.choice([f"club {number}" for number in range(24)], NODES),
         "day": TIMES,
         "kind": kinds[(size + generator.normal(size=NODES) > 0).astype(int)],
     }
@@ -61,11 +66,12 @@ def edges(generator, count, since=None):
 
 def scrambled(nodes, some_edges):
     """The same until the cut: later nodes and edges are others, and more."""
-    generator, late = np.random.default_rng(11), ~(EARLY | np.isnan(TIMES))
+    generator, late = np.random.default_rng(11), LATE
     nodes = {name: np.array(column) for name, column in nodes.items() if name != "kind"}
     nodes["size"][late] = 100 * generator.normal(size=late.sum())
     nodes["age"][late] = np.nan
     nodes["colour"][late] = generator.choice(["red", "grey"], late.sum())
+    nodes["club"][late] = generator.choice(nodes["club"], late.sum())
     nodes["day"][late] = generator.uniform(CUT + 0.1, 99, late.sum())
     number = [int(node[1:]) for node in (*some_edges["source"], *some_edges["target"])]
     ends = np.array(number).reshape(2, -1)
@@ -92,9 +98,8 @@ def test_what_comes_later_changes_nothing(kind, directed, few_epochs):
     nodes, some_edges = tables()
     before = model.outputs(nodes, some_edges, as_another_graph=True)
     after = model.outputs(*scrambled(nodes, some_edges))
-    sure = EARLY | np.isnan(TIMES)
-    assert after[sure] == pytest.approx(before[sure], abs=1e-5)
-    assert np.abs(after - before)[~sure].max() > 1e-3
+    assert after[~LATE] == pytest.approx(before[~LATE], abs=1e-5)
+    assert np.abs(after - before)[LATE].max() > 1e-3
 
 
 @pytest.mark.parametrize("kind", UNTIMELY)
@@ -103,66 +108,60 @@ def test_kinds_that_cannot_tell_earlier_from_later_are_left_out(kind):
         GraphClassifier(models=[kind], **QUICK).fit(read(directed=True))
 
 
-def timed_problem(**given) -> Problem:
-    """A graph with arcs in one direction, of which some have no opposite."""
-    arcs = np.random.default_rng(0).integers(0, NODES, (2, 300))
-    return tiny_problem(arcs=np.unique(arcs, axis=1), times=TIMES, **given)
+def problem_and_graphs(directed):
+    """A problem of tables, its graph with the labels of a split, and one that is alike until the
+    cut, with other labels after it.
+    """
+    estimator = GraphClassifier(splits=2)
+    estimator.mean_weight_ = None
+    read_first = read(directed=directed)
+    problem = estimator._problem(given_to_fit(read_first, None, None), 0)
+    known = problem.masks.train[:, 0] | problem.masks.val[:, 0]
+    one = replace(problem._showing(known), overall=np.array([0.5, 0.5]))
+    how = {**read_first.reading, "encoder": read_first.encoder, "classes": read_first.classes}
+    other = as_given(memohop.read_graph(*scrambled(*tables()), **how), None, None)
+    labels = np.random.default_rng(13).integers(-1, 2, NODES)
+    changed_graph = replace(
+        one,
+        x=other.x,
+        arcs=other.arcs(NODES),
+        y=np.where(LATE, labels, one.y),
+        times=other.times,
+        attributes=other.attributes,
+    )
+    return problem, one, changed_graph
 
 
-def later_changed(problem: Problem, known: np.ndarray, *, seed: int) -> tuple[Inputs, Inputs]:
-    """A graph with known labels, and one that is the same until the cut."""
-    generator, late = np.random.default_rng(seed), ~(EARLY | np.isnan(TIMES))
-    more = {"of_fit": NODES, "directed": True, "overall": np.array([0.5, 0.5]), "times": TIMES}
-    x, y, arcs = problem.x.copy(), known.copy(), problem.arcs
-    x[late] = 100 * generator.normal(size=(late.sum(), x.shape[1]))
-    y[late] = generator.integers(-1, 2, late.sum())
-    lasts = np.flatnonzero(late)
-    added = np.stack([generator.choice(lasts, 90), generator.integers(0, NODES, 90)])
-    arcs = arcs[:, ~late[arcs].any(axis=0) | (generator.random(arcs.shape[1]) < 0.5)]
-    arcs = np.unique(np.hstack([arcs, added, generator.permutation(added)]), axis=1)
-    return Inputs(problem.x, problem.arcs, known, **more), Inputs(x, arcs, y, **more)
-
-
-@pytest.mark.parametrize("sees", ["neighbours", "rows"])
-def test_features_do_not_change_with_later_labels(sees):
-    problem = timed_problem()
-    view = View.fit(problem, sees, 2)
-    one, other = later_changed(problem, problem.known(0), seed=1)
-    before, after = (np.asarray(_dense(view.features(each, each.y))) for each in (one, other))
-    sure = EARLY | np.isnan(TIMES)
-    assert (after[sure] == before[sure]).all()
-    assert (after[~sure] != before[~sure]).any()
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("family", ALL, ids=lambda family: family.id)
+def test_no_setting_sees_what_comes_later(family, directed):
+    """Neither columns nor edges, times or labels; networks have random weights."""
+    problem, one, other = problem_and_graphs(directed)
+    settings = family.first(problem)
+    if family.id in UNTIMELY:
+        assert not settings
+        return
+    numbers = {name for table in listed().numbers.values() for name in table}
+    for drawn in draw(family.space(problem), structures=8, each=1, seed=0):
+        options = {name: value for name, value in drawn.items() if name not in numbers}
+        settings.append(Setting(family.id, options, {}))
+    tried = {repr(sorted(setting.options.items())): setting for setting in settings}
+    for setting in tried.values():
+        if isinstance(family, NetworkFamily):
+            data = as_data(problem, family.id, 1.0)
+            sizes = (data.x.shape[1], 2, NODES)
+            network = build(family.id, *sizes[:2], num_nodes=NODES, **setting.options)
+            part = Network(family.id, setting.options, sizes, 1.0, network.state_dict())
+            before, after = part.outputs(one), part.outputs(other)
+        else:
+            view = family.view(problem, setting)
+            before, after = (_dense(view.features(graph, graph.y)) for graph in (one, other))
+        assert after[~LATE] == pytest.approx(before[~LATE], abs=1e-5), setting
+        assert np.abs(after - before)[LATE].max() > 1e-3
 
 
 def _dense(matrix):
     return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
-
-
-@pytest.mark.parametrize("kind", [name for name in listed().networks if name not in UNTIMELY])
-def test_no_setting_of_a_network_sees_what_comes_later(kind):
-    """With random weights, labels in the memory of networks that take them included."""
-    problem, family = timed_problem(), NetworkFamily(kind)
-    data, (one, other) = (
-        as_data(problem, kind, 1.0),
-        later_changed(problem, problem.known(0), seed=2),
-    )
-    space = family.space(problem)
-    drawn = draw(space, structures=8, each=1, seed=0)
-    choices = [{key: value for key, value in each.items() if key not in QUIET} for each in drawn]
-    settings = [*family.first(problem), *(Setting(kind, options, {}) for options in choices)]
-    assert settings
-    sure = EARLY | np.isnan(TIMES)
-    for setting in settings:
-        sizes = (data.x.shape[1], 2, NODES)
-        network = build(kind, *sizes[:2], num_nodes=NODES, **setting.options)
-        part = Network(kind, setting.options, sizes, 1.0, network.state_dict())
-        before, after = part.outputs(one), part.outputs(other)
-        assert after[sure] == pytest.approx(before[sure], abs=1e-5), setting
-        assert np.abs(after - before)[~sure].max() > 1e-3
-
-
-QUIET = {*listed().numbers["networks"]}
-"""What is a number of a member, and no option of the network."""
 
 
 @st.composite
@@ -270,7 +269,8 @@ def test_new_nodes_learn_from_what_was_before_them(fitted):
 
 def test_times_of_nodes_that_come_one_by_one_make_the_same_graph():
     """The models of the search have seen no more than they would have then."""
-    problem = timed_problem()
+    arcs = np.unique(np.random.default_rng(0).integers(0, NODES, (2, 300)), axis=1)
+    problem = tiny_problem(arcs=arcs, times=TIMES)
     order = np.argsort(np.where(np.isnan(TIMES), -1, TIMES))
     rank = np.argsort(order)
     arcs, x, times = rank[problem.arcs], problem.x[order], TIMES[order]

@@ -72,8 +72,8 @@ def check_applicable(kinds: Sequence[Family], problem: Problem, memory: int | No
         raise UsageError(
             f"models={names or None}: none of them can be fitted to this graph; models of the "
             "columns need columns that are not constant, nearest neighbours need a few that are "
-            "rarely 0, and models of directions need arcs with a direction; choose others, or all "
-            "with models=None"
+            "rarely 0, and models of directions need arcs with a direction; neither these nor "
+            "positions can be used with times; choose others, or all with models=None"
         )
     least = min(kind.cost(problem, first).bytes for kind, first in firsts)
     if least <= (room := room_in_ram(memory)):
