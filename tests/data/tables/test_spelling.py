@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memohop.data.tables import spelling
 from memohop.data.tables.spelling import NumberSpelling, TimeSpelling, numbers_in, spelling_of
 
 
@@ -236,3 +237,34 @@ def test_any_strings_are_read_or_not(cells):
     values = spelling.read(text).to_pylist()
     assert len(values) == len(cells)
     assert all(value is None for cell, value in zip(cells, values, strict=True) if cell is None)
+
+
+@given(
+    st.lists(
+        st.text("0123456789.,-+() $%kMTZ:/eE'")
+        | st.sampled_from(["1.234", "1,5", "-5.", ".5", "007", "(1,200)", "5 ft", "€1.5m", "+3"]),
+        max_size=6,
+    ),
+    st.booleans(),
+)
+def test_quick_looks_change_nothing(cells, decimal_comma):
+    text = strings(*cells)
+    quick = numbers_in(text, decimal_comma=decimal_comma)
+    with pytest.MonkeyPatch.context() as patch:
+        for look, slow in (("_BEGINS", ""), ("_HAS_UNIT", ""), ("PLAIN", "^$x"), ("_WHOLE", "^$x")):
+            patch.setattr(spelling, look, slow)
+        thorough = numbers_in(text, decimal_comma=decimal_comma)
+    assert quick.rows.tolist() == thorough.rows.tolist()
+    np.testing.assert_array_equal(quick.values, thorough.values)
+    assert quick.units.to_pylist() == thorough.units.to_pylist()
+
+
+@given(st.lists(st.text("0123456789.,-+/: TZapmMayfSunrthc"), max_size=6))
+def test_quick_looks_at_times_change_nothing(cells):
+    text = strings(*cells, "3 May 2021", "12/31/2023", "18:30", "2024-05-31")
+    quick = TimeSpelling.of(text)
+    read = quick.read(text).to_pylist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spelling, "_TIMES", dict.fromkeys(spelling._TIMES, ""))
+        assert TimeSpelling.of(text) == quick
+        assert quick.read(text).to_pylist() == read

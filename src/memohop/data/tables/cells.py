@@ -211,7 +211,7 @@ class Cells:
         """The cells; or the numbers that strings spell, null where they spell none."""
         if self.stored != "text" or self.spelling is None:
             return self.column
-        return self.spelling.read(pc.utf8_trim_whitespace(self.text))
+        return self.spelling.read(self._bare)
 
     @cached_property
     def words(self) -> NDArray[np.int64]:
@@ -256,16 +256,24 @@ class Cells:
         )
 
     @cached_property
+    def _bare(self) -> pa.ChunkedArray:
+        """The strings without spaces around them."""
+        return pc.utf8_trim_whitespace(self.text)
+
+    @cached_property
+    def _says(self) -> pa.ChunkedArray:
+        """Which cells do not stand for nothing."""
+        return pc.and_not(self._bare.is_valid(), are_placeholders(self._bare))
+
+    @property
     def _said(self) -> pa.ChunkedArray:
         """The strings without spaces around them, except those that stand for nothing."""
-        there = pc.utf8_trim_whitespace(self.text.drop_null())
-        return there.filter(pc.invert(are_placeholders(there)))
+        return self._bare.filter(self._says)
 
     @cached_property
     def _fits(self) -> pa.ChunkedArray:
         """Which of the strings that say something are spelled as most are."""
-        assert self.spelling is not None
-        return self.spelling.read(self._said).is_valid()
+        return self.spelled.is_valid().filter(self._says)
 
     @cached_property
     def are_times(self) -> bool:

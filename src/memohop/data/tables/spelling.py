@@ -44,16 +44,22 @@ def _digits(comma: str, point: str) -> str:
     return rf"[1-9][0-9]{{0,2}}(?:{groups})(?:{point}[0-9]+)?|(?:{plain})(?:[eE][+-]?[0-9]+)?"
 
 
-def _pattern(digits: str) -> str:
+def _pattern(digits: str, *, units: bool) -> str:
     sign = f"[+{_MINUS}]?"
-    before = rf"(?P<sign>{sign})(?P<before>{_COINS}?)[{_SPACES}]?(?P<minus>{sign})"
-    after = rf"(?P<after>(?:[{_SPACES}]?(?:{_UNIT}))?)"
-    return rf"^(?P<open>\(?){before}(?P<digits>{digits}){after}(?P<close>\)?)$"
+    coins, unit = (f"{_COINS}?", f"(?:[{_SPACES}]?(?:{_UNIT}))?") if units else ("", "")
+    before = rf"(?P<sign>{sign})(?P<before>{coins})[{_SPACES}]?(?P<minus>{sign})"
+    return rf"^(?P<open>\(?){before}(?P<digits>{digits})(?P<after>{unit})(?P<close>\)?)$"
 
 
-_POINT, _COMMA = _pattern(_digits(",", r"\.")), _pattern(_digits(r"\.", ","))
+_POINT, _COMMA = _digits(",", r"\."), _digits(r"\.", ",")
+_HAS_UNIT = f"[^0-9.,(){_QUOTES}{_SPACES}-]"
 PLAIN = r"^-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 """A number as files have it."""
+_WHOLE = r"^-?[0-9]+$"
+_BEGINS = (
+    rf"^\(?[+{_MINUS}]?(?:[A-Z]{{0,3}}\p{{Sc}}|[A-Z][A-Za-z]{{1,2}}\.?|kr\.?)?[{_SPACES}]?[+{_MINUS}]?"
+    r"[.,]?[0-9]"
+)
 _POWERS = {"k": 1e3, "th": 1e3, "m": 1e6, "mn": 1e6, "mi": 1e6, "b": 1e9, "bn": 1e9, "bi": 1e9}
 _POWERS |= {"mr": 1e9, "tr": 1e12}
 _POWER_NAMES = pa.array(_POWERS)
@@ -84,19 +90,32 @@ class NumberSpelling(msgspec.Struct, frozen=True, tag="number"):
     @classmethod
     def of(cls, text: pa.ChunkedArray) -> Self:
         """The spelling of most numbers among strings without spaces around them."""
-        point, comma = (numbers_in(text, decimal_comma=way) for way in (False, True))
-        only_point = np.setdiff1d(point.rows, comma.rows).size
-        only_comma = np.setdiff1d(comma.rows, point.rows).size
-        decimal_comma = not only_point and only_comma > _RARE * comma.rows.size
-        units = (comma if decimal_comma else point).frequent_units()
-        return cls(units[0] if units else "", decimal_comma)
+        return cls.and_numbers(text)[0]
+
+    @classmethod
+    def and_numbers(cls, text: pa.ChunkedArray) -> tuple[Self, int]:
+        """The same, and how many numbers are spelled so."""
+        numbers, decimal_comma = numbers_in(text, decimal_comma=False), False
+        if numbers.rows.size < len(text) and pc.any(pc.match_substring_regex(text, "[.,]")).as_py():
+            comma = numbers_in(text, decimal_comma=True)
+            only_point = np.setdiff1d(numbers.rows, comma.rows).size
+            only_comma = np.setdiff1d(comma.rows, numbers.rows).size
+            if decimal_comma := not only_point and only_comma > _RARE * comma.rows.size:
+                numbers = comma
+        units = numbers.frequent_units()
+        spelling = cls(units[0] if units else "", decimal_comma)
+        return spelling, int(spelling._alike(numbers).sum())
 
     def read(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
         """The numbers, null where a string is none or has another unit."""
         there = numbers_in(text, decimal_comma=self.decimal_comma)
-        bare_zero = pc.and_(pc.equal(there.units, ""), pc.equal(pa.array(there.values), 0))
-        alike = pc.or_(pc.equal(there.units, self.unit), bare_zero).to_numpy(zero_copy_only=False)
+        alike = self._alike(there)
         return _at(there.rows[alike], there.values[alike], len(text))
+
+    def _alike(self, numbers: Numbers) -> NDArray[np.bool_]:
+        bare_zero = pc.and_(pc.equal(numbers.units, ""), pc.equal(pa.array(numbers.values), 0))
+        alike = pc.or_(pc.equal(numbers.units, self.unit), bare_zero)
+        return np.asarray(alike.to_numpy(zero_copy_only=False))
 
 
 class Numbers(NamedTuple):
@@ -113,8 +132,28 @@ class Numbers(NamedTuple):
 
 
 def numbers_in(text: pa.ChunkedArray, *, decimal_comma: bool) -> Numbers:
-    """All numbers among strings, in whatever unit."""
-    rows, field = _fields(text, _COMMA if decimal_comma else _POINT)
+    """All numbers among strings, in whatever unit.
+
+    The whole pattern takes longer to compile than a small column to read: it is for strings that
+    begin like a number and are none as files have it.
+    """
+    rows, some = _that(text, _BEGINS)
+    plain = pc.match_substring_regex(some, _WHOLE if decimal_comma else PLAIN)
+    plain = plain.to_numpy().astype(bool)
+    simple = some.filter(pa.array(plain)).cast(pa.float64()).to_numpy()
+    if plain.all():
+        return Numbers(rows, simple, pa.array([""] * len(rows), pa.string()))
+    numbers = _any_numbers_in(some.filter(pa.array(~plain)), decimal_comma)
+    at = np.concatenate((rows[plain], rows[~plain][numbers.rows]))
+    order = np.argsort(at)
+    units = pa.concat_arrays([pa.array([""] * len(simple), pa.string()), numbers.units])
+    values = np.concatenate((simple, numbers.values))
+    return Numbers(at[order], values[order], units.take(pa.array(order)))
+
+
+def _any_numbers_in(text: pa.ChunkedArray, decimal_comma: bool) -> Numbers:
+    units = pc.any(pc.match_substring_regex(text, _HAS_UNIT)).as_py()
+    rows, field = _fields(text, _pattern(_COMMA if decimal_comma else _POINT, units=units))
     opened = pc.equal(field["open"], "(").to_numpy(zero_copy_only=False)
     closed = pc.equal(field["close"], ")").to_numpy(zero_copy_only=False)
     digits = pc.replace_substring_regex(
@@ -138,6 +177,18 @@ def _power_and_unit(before: pa.Array, after: pa.Array) -> tuple[NDArray[np.float
 
     A letter for many follows its number at once; after money, also with a space, as m and b.
     """
+    power, unit = np.ones(len(after)), after
+    if pc.all(pc.equal(pc.binary_join_element_wise(before, after, ""), "")).as_py():
+        return power, unit
+    if pc.any(pc.match_substring_regex(after, r"^\s?[kKmMbBtT]")).as_py():
+        power, unit = _power(before, after)
+    unit = pc.replace_substring_regex(pc.utf8_trim_whitespace(unit), r"(\p{L})\.$", r"\1")
+    unit = pc.replace_substring_regex(unit, r"(\p{L}[a-rtv-z])s$", r"\1")  # 1 hour, 2 hours
+    unit = pc.binary_join_element_wise(pc.utf8_trim_whitespace(before), unit, " ")
+    return power, pc.utf8_trim_whitespace(unit)
+
+
+def _power(before: pa.Array, after: pa.Array) -> tuple[NDArray[np.float64], pa.Array]:
     money = pc.or_(
         pc.not_equal(before, ""), pc.match_substring_regex(after, rf"(?:\s|^|[kKmMbB]){_COINS}$")
     )
@@ -149,10 +200,7 @@ def _power_and_unit(before: pa.Array, after: pa.Array) -> tuple[NDArray[np.float
         unit = pc.if_else(has_power, pc.struct_field(parts, "unit"), unit)
     key = pc.utf8_slice_codeunits(pc.utf8_lower(pc.utf8_trim_whitespace(power)), 0, 2)
     index = pc.fill_null(pc.index_in(key, value_set=_POWER_NAMES), len(_POWERS)).to_numpy()
-    unit = pc.replace_substring_regex(pc.utf8_trim_whitespace(unit), r"(\p{L})\.$", r"\1")
-    unit = pc.replace_substring_regex(unit, r"(\p{L}[a-rtv-z])s$", r"\1")  # 1 hour, 2 hours
-    unit = pc.binary_join_element_wise(pc.utf8_trim_whitespace(before), unit, " ")
-    return np.array([*_POWERS.values(), 1.0])[index], pc.utf8_trim_whitespace(unit)
+    return np.array([*_POWERS.values(), 1.0])[index], unit
 
 
 _ZONES = {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}
@@ -181,14 +229,16 @@ _TWO_NUMBERS = (
     rf"^{_FIRST}\. ?{_OTHER}\. ?{_YEAR}{_CLOCK}",
     rf"^(?P<first>[0-9]{{2}})\.(?P<other>[0-9]{{2}})\.(?P<year>[0-9]{{2}}){_CLOCK}",
 )
-_TIMES = (
-    rf"^{_YEAR}[./-]{_MONTH}[./-]{_DAY}{_CLOCK}",
-    rf"^(?:{_WEEKDAY},? )?{_DAY}(?:{_NTH}|\.)[ -]?{_NAME}[.,]?[ -]?{_ANY_YEAR}{_CLOCK}",
-    rf"^(?:{_WEEKDAY},? )?{_NAME}[. -]+(?:{_DAY}{_NTH}(?:, ?| ))?{_YEAR}{_CLOCK}",
-    rf"^{_WEEKDAY} {_NAME} +{_DAY} {_HOUR}(?: (?P<zone>{_ZONE}))? {_YEAR}$",
-    rf"^{_HOUR}$",
-    *_TWO_NUMBERS,
-)
+_NUMBERS = r"^[0-9]{1,2}[/.-] ?[0-9]{1,2}[/.-]"
+_NAMES = "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+_TIMES = {  # and what their strings have, which is seen sooner
+    rf"^{_YEAR}[./-]{_MONTH}[./-]{_DAY}{_CLOCK}": "^[0-9]{4}[./-]",
+    rf"^(?:{_WEEKDAY},? )?{_DAY}(?:{_NTH}|\.)[ -]?{_NAME}[.,]?[ -]?{_ANY_YEAR}{_CLOCK}": _NAMES,
+    rf"^(?:{_WEEKDAY},? )?{_NAME}[. -]+(?:{_DAY}{_NTH}(?:, ?| ))?{_YEAR}{_CLOCK}": _NAMES,
+    rf"^{_WEEKDAY} {_NAME} +{_DAY} {_HOUR}(?: (?P<zone>{_ZONE}))? {_YEAR}$": _NAMES,
+    rf"^{_HOUR}$": "^[0-9]{1,2}:",
+    **dict.fromkeys(_TWO_NUMBERS, _NUMBERS),
+}
 _TRIED = 1000  # dates that may show the order
 _HALVES = pa.array(["a", "A", "p", "P"])
 _DEFAULTS = {"year": "1970", "month": "1", "day": "1", "hour": "0", "minute": "0", "second": "0"}
@@ -223,15 +273,18 @@ class TimeSpelling(msgspec.Struct, frozen=True, tag="time"):
         or if there are points between the numbers; and otherwise the month.
         """
         proofs: dict[str, list[int]] = {"day": [], "month": []}
-        first, other, with_points = [], [], False
+        first, other = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+        with_points = False
         for index, pattern in enumerate(_TWO_NUMBERS):
-            rows, field = _fields(text, pattern)
+            rows, field = _fields(text, pattern, _TIMES[pattern])
+            if not rows.size:
+                continue
             left, right = (field[name].cast(pa.int64()).to_numpy() for name in ("first", "other"))
             proofs["day"] += rows[(left > 12) & (right <= 12)].tolist()
             proofs["month"] += rows[(left <= 12) & (right > 12)].tolist()
             first.append(left)
             other.append(right)
-            with_points |= index > 0 and rows.size > 0
+            with_points |= index > 0
         left, right = map(np.concatenate, (first, other))
         if not left.size:
             return cls()
@@ -247,14 +300,15 @@ class TimeSpelling(msgspec.Struct, frozen=True, tag="time"):
     def read(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
         """The seconds since 1970 began, null where a string is no time; those of UTC, if zoned."""
         seconds = np.full(len(text), np.nan)
-        for pattern in _TIMES:
+        for pattern, look in _TIMES.items():
             if self.first is None and pattern in _TWO_NUMBERS:
                 continue
-            rows, field = _fields(text, pattern)
+            rows, field = _fields(text, pattern, look)
             if "first" in field:
                 second = "month" if self.first == "day" else "day"
                 field |= {str(self.first): field["first"], second: field["other"]}
-            seconds[rows] = _seconds(field, len(rows))
+            if rows.size:
+                seconds[rows] = _seconds(field, len(rows))
         there = np.flatnonzero(~np.isnan(seconds))
         return _at(there, seconds[there], len(text))
 
@@ -267,8 +321,8 @@ def spelling_of(text: pa.ChunkedArray) -> Spelling:
     text = text.filter(pc.match_substring_regex(text, "[0-9]"))
     if not len(text):
         return NumberSpelling()
-    number = NumberSpelling.of(text)
-    if not (others := number.read(text).null_count):
+    number, read = NumberSpelling.and_numbers(text)
+    if not (others := len(text) - read):
         return number
     time = TimeSpelling.of(text)
     return time if time.read(text).null_count < others else number
@@ -319,13 +373,30 @@ def _ahead(zone: pa.Array) -> NDArray[np.int64]:
     return seconds
 
 
-def _fields(text: pa.ChunkedArray, pattern: str) -> tuple[NDArray[np.int64], dict[str, Any]]:
-    """The rows of the strings with a pattern, and what its groups are there."""
+def _fields(
+    text: pa.ChunkedArray, pattern: str, look: str | None = None
+) -> tuple[NDArray[np.int64], dict[str, Any]]:
+    """The rows of the strings with a pattern, and what its groups are there.
+
+    Only strings that have ``look`` may have it: a long pattern takes longer to compile than to find
+    that there are none.
+    """
+    if look is not None:
+        likely, text = _that(text, look)
+        if not likely.size:
+            return likely, {}
     parts = pc.extract_regex(text, pattern)
     there = parts.is_valid()
     groups = parts.filter(there).combine_chunks()
     names = [field.name for field in parts.type]
-    return np.flatnonzero(there.to_numpy()), {name: groups.field(name) for name in names}
+    rows = np.flatnonzero(there.to_numpy())
+    return rows if look is None else likely[rows], {name: groups.field(name) for name in names}
+
+
+def _that(text: pa.ChunkedArray, pattern: str) -> tuple[NDArray[np.int64], pa.ChunkedArray]:
+    """The rows of the strings that have a pattern, and these strings."""
+    there = pc.fill_null(pc.match_substring_regex(text, pattern), False)
+    return np.flatnonzero(there.to_numpy()), text.filter(there)
 
 
 def _at(rows: NDArray[np.int64], values: NDArray[np.float64], size: int) -> pa.ChunkedArray:
