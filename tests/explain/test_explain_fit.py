@@ -26,7 +26,7 @@ from tiny_problem import ring, tiny_problem
 def test_every_feature_has_a_name(sees, wide, directed, monkeypatch):
     if wide:
         monkeypatch.setattr(views, "_WIDE", 2)
-        monkeypatch.setattr(views, "_COMBINED", 2)
+        monkeypatch.setattr(views, "COMBINED", 2)
     arcs = ring(60)[:, :60] if directed else ring(60)
     problem = tiny_problem(x=sparse.csr_array(tiny_problem().x), arcs=arcs)
     view = problem.view(sees)

@@ -104,7 +104,7 @@ def priced():
     """A regressor of skewed numbers, some of them unknown, which chose a curve."""
     x, y = prices(300)
     known = np.where(np.arange(300) % 10, y, np.nan)
-    model = GraphRegressor(models=["linear+neighbours"], trials=3, time=None, splits=2)
+    model = GraphRegressor(models=["linear+neighbours"], trials=4, time=None, splits=2)
     return model.fit(x, known, ring(300)), x, y
 
 

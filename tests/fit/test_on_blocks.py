@@ -252,6 +252,17 @@ def test_the_graph_of_fit_is_predicted_with_its_labels(graph):
     assert np.abs(own - in_ram(model, graph)).max() > 0.01
 
 
+@pytest.mark.parametrize("tables", ["directed"], indirect=True)
+@pytest.mark.parametrize("sees", [{"structure": "quick"}, {"spread_of": np.arange(1)}])
+def test_a_model_that_sees_more_than_a_block_is_refused(graph, sees):
+    model = fitted(graph, "linear+neighbours")
+    del model.graph_
+    for part in model.model_.components[0].models:
+        object.__setattr__(part, "view", replace(part.view, **sees))
+    with pytest.raises(UsageError, match=r"the whole graph.*: predict without workers"):
+        outputs_of_prepared(model, graph, 2, pool="not asked")
+
+
 def test_a_model_of_arrays_is_refused(graph):
     data = graph.in_ram()
     model = GraphClassifier(models=["linear"], **QUICK)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import lightgbm
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from scipy import sparse
 
 from memohop.fit._candidate import variations
+from memohop.fit._views import Extras
 from memohop.fit.candidates import _trees as trees
 from memohop.fit.candidates._trees import TreeFamily
 from memohop.training import Enough
@@ -53,12 +55,16 @@ def test_a_table_with_words_is_tried_with_and_without_their_means():
         {"columns": "all", "means": "all"},
         {"columns": "numbers", "means": "numbers"},
     ]
+    ways = [{**way, "extras": "none"} for way in ways]
     first = family.first(problem)
+    with_structure = first.pop(2)
+    assert with_structure.options == {**ways[0], "extras": "structure"}
     assert [setting.options for setting in first] == ways * 3
-    assert family.openers(problem) == 2
+    assert family.openers(problem) == 3
     generator = np.random.default_rng(0)
-    near = [variations(family, problem, first[0], 2, generator) for _ in range(40)]
+    near = [variations(family, problem, first[0], 2, generator) for _ in range(100)]
     assert {group[0].options["means"] for group in near} == {"numbers", "all"}
+    assert {group[0].options["extras"] for group in near} == {*get_args(Extras)}
     assert all(variation.options == group[0].options for group in near for variation in group)
     widths = []
     for setting in first[:3]:
@@ -76,7 +82,7 @@ def test_a_table_with_words_is_tried_with_and_without_their_means():
         ("columns", 1, [("all",), ("low-rank",), ("numbers",)]),
         (
             "neighbours",
-            2,
+            3,
             [("all", "numbers"), ("all", "all"), ("low-rank", "all"), ("numbers", "numbers")],
         ),
     ],
@@ -87,6 +93,7 @@ def test_many_words_beside_numbers_are_combined_or_left_out_too(sees, openers, w
     family = TreeFamily("lightgbm", sees)
     first = family.first(problem)
     named = ("columns", "means") if sees == "neighbours" else ("columns",)
+    first = [setting for setting in first if setting.options.get("extras") != "structure"]
     tried = [tuple(setting.options[name] for name in named) for setting in first]
     assert tried == ways * 3
     assert family.openers(problem) == openers
@@ -109,8 +116,8 @@ def test_words_alone_are_tried_with_and_without_combinations():
 def test_a_table_of_numbers_or_without_neighbours_has_no_choice_of_means(sees):
     family = TreeFamily("lightgbm", sees)
     x = tiny_problem().x if sees == "neighbours" else np.eye(60, 20, dtype=np.float32)
-    assert family.openers(tiny_problem(x=x)) == 1
-    assert all(setting.options == {} for setting in family.first(tiny_problem(x=x)))
+    assert family.openers(tiny_problem(x=x)) == 1 + (sees == "neighbours")
+    assert all({*setting.options} <= {"extras"} for setting in family.first(tiny_problem(x=x)))
 
 
 def test_numbers_have_one_output():

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _COMBINED = "combinations of columns"
 _OF_COLUMNS = ("own", "one hop", "two hops", "network")
+_WITH = {"edges": "own", "least": "one hop", "greatest": "one hop", "spread": "one hop"}
 _LEADING = 3
 
 
@@ -49,7 +50,7 @@ class ColumnShare:
     name: str
     leading: str  # its most influential feature; the column itself if it has one feature
     own: float  # of the node's own value
-    one_hop: float  # of the mean over neighbours
+    one_hop: float  # of mean, extremes and spread over neighbours
     two_hops: float  # of the mean over their neighbours
     network: float  # in networks, where own values and those of neighbours are together
     share: float  # the sum
@@ -182,14 +183,13 @@ def _columns(
     """What the features of each column add up to, the largest first."""
     by_column: dict[str, dict[Feature, float]] = defaultdict(dict)
     for feature, size in sizes.items():
-        if feature.source in (*_OF_COLUMNS, "edges"):
+        if feature.source in (*_OF_COLUMNS, *_WITH):
             by_column[column_of.get(feature.name, _COMBINED)][feature] = size
     columns = []
     for name, shares in by_column.items():
         by_feature = summed((feature.name, share) for feature, share in shares.items())
         by_source = summed(
-            ("own" if feature.source == "edges" else str(feature.source), share)
-            for feature, share in shares.items()
+            (_WITH.get(feature.source, feature.source), share) for feature, share in shares.items()
         )
         leading = max(by_feature, key=by_feature.__getitem__)
         own, one_hop, two_hops, network = (by_source.get(source, 0.0) for source in _OF_COLUMNS)

@@ -25,6 +25,8 @@ most one neighbour of :math:`j` in each class is so heavy.
 If nodes have times, :math:`A_{ij}` is 0 unless :math:`i` may collect from :math:`j`
 (:func:`~memohop.data.arcs.collects`). A row is what a node receives, so nothing that is made of the
 rows, or of products of such matrices, knows what came later.
+
+What structure says without columns and labels is in :mod:`memohop.fit._structure`.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from memohop.data.arcs import collects, matrix_of
+from memohop.fit._structure import spread, structure, triangles_cost
 
 Matrix: TypeAlias = Any  # NDArray[np.float32] or sparse.csr_array, which has no type parameters
 
@@ -112,6 +115,27 @@ class Neighbourhood:
         totals = self.both.sum(axis=1)
         inverse = np.divide(1, totals, out=np.zeros(len(totals)), where=totals > 0)
         return sparse.csr_array(sparse.diags_array(inverse.astype(np.float32)) @ self.both)
+
+    def spread(self, x: Matrix, rows: Rows = EVERY) -> NDArray[np.float32]:
+        """Least and greatest value of some columns over the neighbours, and standard deviation."""
+        dense = x.toarray() if sparse.issparse(x) else x
+        return np.hstack(spread(_of_rows(self.both, rows), dense)).astype(np.float32)
+
+    @cached_property
+    def triangles_cost(self) -> int:
+        """How many products of two numbers it takes to count triangles."""
+        return triangles_cost(self.both)
+
+    def structure(self, *, triangles: bool) -> dict[str, NDArray[np.float64]]:
+        """What structure says of each node, by name; see :func:`memohop.fit._structure`."""
+        if triangles not in self._structures:
+            onward = [self.out, self.into] if self.directed else [self.both]
+            self._structures[triangles] = structure(self.both, onward, triangles=triangles)
+        return self._structures[triangles]
+
+    @cached_property
+    def _structures(self) -> dict[bool, dict[str, NDArray[np.float64]]]:
+        return {}
 
     def label_shares(
         self,

@@ -19,7 +19,16 @@ from memohop.fit._curve import Curve, CurveKind, curves_for
 from memohop.fit._neighbourhood import Matrix, Neighbourhood
 from memohop.fit._saved import Saved, Sizes
 from memohop.fit._values import Ends, ValueLabels
-from memohop.fit._views import COMBINED, Means, OwnColumns, Sees, View, combinations, rarely_zero
+from memohop.fit._views import (
+    COMBINED,
+    Extras,
+    Means,
+    OwnColumns,
+    Sees,
+    View,
+    combinations,
+    rarely_zero,
+)
 from memohop.training.objective import Objective
 from memohop.training.task import make_inputs
 
@@ -349,17 +358,19 @@ class Problem(Inputs):
         means: Means = "all",
         columns: OwnColumns = "all",
         same_values: bool = False,
+        extras: Extras = "none",
     ) -> View:
         """How the features are made that models learn from."""
-        key = sees, means, columns, same_values
+        key = sees, means, columns, same_values, extras
         if key not in self._views:
             if same_values:  # what all of them have is made once
-                plain = self.view(sees, means, columns)
+                plain = self.view(sees, means, columns, extras=extras)
                 self._views[key] = replace(plain, values=self.values)
             elif sees in ("rows", "positions"):
-                self._views[key] = self.view("neighbours", means, columns).seeing(sees, self)
+                plain = self.view("neighbours", means, columns, extras=extras)
+                self._views[key] = plain.seeing(sees, self)
             else:
-                self._views[key] = View.fit(self, sees, self.classes, means, columns)
+                self._views[key] = View.fit(self, sees, self.classes, means, columns, extras)
         return self._views[key]
 
     def features(self, sees: Sees, split: int, **options: Any) -> Matrix:
@@ -371,7 +382,7 @@ class Problem(Inputs):
         return view.with_shares(self, [self._shares[name, split] for name in makes], rows)
 
     @cached_property
-    def _views(self) -> dict[tuple[Sees, Means, OwnColumns, bool], View]:
+    def _views(self) -> dict[tuple[Sees, Means, OwnColumns, bool, Extras], View]:
         return {}
 
     @cached_property

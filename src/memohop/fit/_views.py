@@ -10,10 +10,16 @@ positions
 
 so nodes with the same neighbours have the same position, also nodes that come later. In a directed
 graph there is one for the targets of a node's arcs and one for the sources.
+
+Both may also see extras: what structure says (:mod:`memohop.fit._structure`), with positions from
+the other end of the spectrum, where :math:`\mathbf{V}` are the leading singular vectors of
+:math:`\mathbf{I} - \mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2}` of the graph without
+directions; and, beside the means of numbers over the neighbours, their extremes and spread.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,9 +30,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 
-from memohop.errors import UsageError, check_choice
+from memohop.errors import MemohopWarning, UsageError, check_choice
 from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
 from memohop.fit._saved import Saved, Sizes
+from memohop.fit._structure import COSTLY
 from memohop.fit._values import Ends, value_shares
 
 if TYPE_CHECKING:
@@ -50,6 +57,10 @@ or one by one.
 """
 
 
+Extras = Literal["none", "structure", "spread", "both"]
+"""What else of the graph is seen: its structure; extremes and spread of numbers; or both."""
+
+
 class Feature(NamedTuple):
     """A feature's meaning: its source, and its column, node or direction."""
 
@@ -58,7 +69,11 @@ class Feature(NamedTuple):
         "edges",
         "one hop",
         "two hops",
+        "least",
+        "greatest",
+        "spread",
         "degree",
+        "structure",
         "labels",
         "rows",
         "position",
@@ -73,8 +88,14 @@ COMBINED = 64
 """How many combinations stand for all columns that are mostly 0."""
 _OFTEN = 0.2  # share of nodes in which a column is not 0, for it to stay by itself
 _VECTORS = 32  # of positions, for each direction
+_SPREAD: tuple[Literal["least", "greatest", "spread"], ...] = ("least", "greatest", "spread")
+_OTHER_END = "other end "
 _HOPS: tuple[Literal["one hop", "two hops"], ...] = ("one hop", "two hops")
 _ENTRIES = 30_000_000  # the most in one-hop means of sparse columns that stay separate
+
+
+Structure = Literal["none", "quick", "whole"]
+"""How much of the structure is seen: nothing, all but triangles and longer walks, or all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +113,8 @@ class View:
         basis: For positions, :math:`\mathbf{D}^{-1/2} \mathbf{V}` of each direction side by side.
         values: The columns of which nodes with the same value share labels, and the first and the
             last but one of their features.
+        structure: How much of the structure is seen.
+        spread_of: The columns of which extremes and spread over the neighbours are seen.
     """
 
     sees: Sees
@@ -102,7 +125,14 @@ class View:
     one_hop_apart: bool = True
     basis: NDArray[np.float32] | None = None
     values: Mapping[str, Ends] = field(default_factory=dict)
+    structure: Structure = "none"
+    spread_of: NDArray[np.int64] | None = None
     _made: list[tuple[Neighbourhood, Rows, Matrix]] = field(default_factory=list, repr=False)
+
+    @property
+    def needs_whole_graph(self) -> bool:
+        """Whether a block of the graph, with what it can fetch from the others, is too little."""
+        return self.structure != "none" or self.spread_of is not None
 
     @classmethod
     def fit(
@@ -112,6 +142,7 @@ class View:
         classes: int,
         means: Means = "all",
         columns: OwnColumns = "all",
+        extras: Extras = "none",
     ) -> View:
         """Make the view of a graph; means are of no columns that it leaves out or combines."""
         x, rare, few = inputs.x, inputs.all_numbers, lambda: inputs.all_combinations
@@ -128,11 +159,26 @@ class View:
             degrees = inputs.neighbourhood.both.sum(axis=1)
             components = few()
             apart = sparse.issparse(x) and float(degrees @ np.diff(x.indptr)) < _ENTRIES
-        return cls(sees, classes, nodes, stand_ins, components, apart).seeing(sees, inputs)
+        structure: Structure = "none"
+        if extras in ("structure", "both"):
+            structure = "whole" if inputs.neighbourhood.triangles_cost <= COSTLY else "quick"
+            if structure == "quick":
+                warnings.warn(
+                    "the graph is too dense to count triangles: what its structure says is "
+                    "without them, without clustering, and without walks of three and four steps",
+                    MemohopWarning,
+                    stacklevel=2,
+                )
+        spread_of = inputs.all_numbers if extras in ("spread", "both") else None
+        view = cls(sees, classes, nodes, stand_ins, components, apart)
+        view = replace(view, structure=structure, spread_of=spread_of)
+        return view.seeing(sees, inputs)
 
     def seeing(self, sees: Sees, inputs: Inputs) -> View:
         """The view of the same graph with other features, for what both have alike."""
-        return replace(self, sees=sees, basis=_basis(inputs) if sees == "positions" else None)
+        other = replace(self, sees=sees)
+        basis = _basis(other._ends(inputs), inputs.nodes) if sees == "positions" else None
+        return replace(other, basis=basis)
 
     def features(self, inputs: Inputs, known: NDArray[Any]) -> Matrix:
         """The features of every node, given the targets that may be used."""
@@ -167,7 +213,7 @@ class View:
         if self.sees == "rows":
             parts.append(self._rows(inputs)[rows])
         if self.basis is not None:
-            parts.append(_positions(inputs, self.basis, rows))
+            parts.append(_positions(inputs, self._ends(inputs), self.basis, rows))
         return side_by_side(parts)
 
     def names(self, inputs: Inputs, columns: Sequence[str]) -> list[Feature]:
@@ -193,6 +239,10 @@ class View:
         names += [Feature(hop, name) for hop in _HOPS for name in few]
         if self.components is not None and self.one_hop_apart:
             names += [Feature("one hop", name) for name in columns]
+        if self.spread_of is not None:
+            numbers = [columns[column] for column in self.spread_of]
+            names += [Feature(kind, name) for kind in _SPREAD for name in numbers]
+        names += [Feature("structure", name) for name in self._structure(inputs)]
         names += [
             Feature("labels", f"{way}{hop}") for way in ways for hop in _HOPS for _ in range(each)
         ]
@@ -200,9 +250,9 @@ class View:
         if self.sees == "rows":
             names += [Feature("rows", f"{node}") for node in range(self.nodes)]
         if self.basis is not None:
-            ends = _ends(inputs)
-            numbers = range(1, self.basis.shape[1] // len(ends) + 1)
-            names += [Feature("position", f"{end}{number}") for end in ends for number in numbers]
+            ends = self._ends(inputs)
+            every = range(1, self.basis.shape[1] // len(ends) + 1)
+            names += [Feature("position", f"{end}{number}") for end in ends for number in every]
         return names
 
     def _without_labels(self, inputs: Inputs, rows: Rows) -> Matrix:
@@ -219,8 +269,24 @@ class View:
         parts = [own, near.degrees()[rows], one_hop[rows], near.mean(one_hop, rows)]
         if self.components is not None and self.one_hop_apart:
             parts.append(near.mean(x, rows))
+        if self.spread_of is not None:
+            parts.append(near.spread(x[:, self.spread_of], rows))
+        if told := self._structure(inputs):
+            parts.append(np.stack([*told.values()], axis=1)[rows].astype(np.float32))
         self._made[:] = [(near, rows, side_by_side(parts))]
         return self._made[0][2]
+
+    def _structure(self, inputs: Inputs) -> dict[str, NDArray[np.float64]]:
+        """What is seen of it, by name."""
+        if self.structure == "none":
+            return {}
+        return inputs.neighbourhood.structure(triangles=self.structure == "whole")
+
+    def _ends(self, inputs: Inputs) -> dict[str, sparse.csr_array]:
+        """The matrices that positions are made of."""
+        near = inputs.neighbourhood
+        ends = {name: way for name, way in near.ways.items() if name or len(near.ways) == 1}
+        return ends if self.structure == "none" else {**ends, _OTHER_END: near.both}
 
     def _rows(self, inputs: Inputs) -> Matrix:
         if inputs.of_fit != self.nodes:  # another graph: its rows are unknown
@@ -232,25 +298,47 @@ class View:
 
     def saved(self) -> Saved:
         """What :meth:`from_saved` needs."""
-        about = {name: getattr(self, name) for name in ("sees", "one_hop_apart", "values")}
-        arrays = {name: getattr(self, name) for name in ("columns", "components", "basis")}
+        names = ("sees", "one_hop_apart", "values", "structure")
+        about = {name: getattr(self, name) for name in names}
+        names = ("columns", "components", "basis", "spread_of")
+        arrays = {name: getattr(self, name) for name in names}
         return Saved(about, {name: value for name, value in arrays.items() if value is not None})
 
     @classmethod
     def from_saved(cls, saved: Saved, sizes: Sizes) -> View:
         """The view that was saved."""
         check_choice("sees", sees := saved.value("sees", str), get_args(Sees))
+        check_choice("structure", structure := saved.value("structure", str), get_args(Structure))
         basis = saved.array("basis", (sizes.nodes, None)) if sees == "positions" else None
+        ends = (2 if sizes.directed else 1) + (structure != "none")
+        if basis is not None and basis.shape[1] % ends:
+            raise UsageError(f"positions have {basis.shape[1]} numbers of {ends} kinds")
         width = sizes.features - (sizes.of_edges if sees == "columns" else 0)
         columns, components = (
             saved.array(name, (None, width)) if name in saved.arrays else None
             for name in ("columns", "components")
         )
-        apart, values = saved.value("one_hop_apart", bool), saved.value("values", dict)
+        values = saved.value("values", dict)
         ends = [0, *(end for pair in values.values() for end in pair), sizes.features]
         if ends != sorted(ends) or any(first == end for first, end in values.values()):
             raise UsageError(f"values={values} are not the features of columns")
-        return cls(sees, sizes.classes, sizes.nodes, columns, components, apart, basis, values)
+        spread_of = saved.arrays.get("spread_of")
+        if spread_of is not None:
+            spread_of = saved.array("spread_of", (None,), np.int64)
+            if not np.isin(spread_of, np.arange(sizes.features)).all():
+                raise UsageError("a view has the spread of columns that are not there")
+        return cls(
+            sees,
+            sizes.classes,
+            sizes.nodes,
+            columns,
+            components,
+            saved.value("one_hop_apart", bool),
+            basis,
+            values,
+            structure,
+            spread_of,
+        )
 
 
 def rarely_zero(x: Matrix, words: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
@@ -299,20 +387,25 @@ def side_by_side(parts: list[Matrix]) -> Matrix:
     return np.hstack(parts).astype(np.float32, copy=False)
 
 
-def _basis(inputs: Inputs) -> NDArray[np.float32]:
+def _basis(ends: Mapping[str, sparse.csr_array], nodes: int) -> NDArray[np.float32]:
     r""":math:`\mathbf{D}^{-1/2} \mathbf{V}` of each direction, side by side."""
     vectors = []
-    for end in _ends(inputs).values():
+    for name, end in ends.items():
         rows, columns = _inverse_root(end), _inverse_root(sparse.csr_array(end.T))
         scaled = sparse.diags_array(rows) @ end @ sparse.diags_array(columns)
-        count = min(_VECTORS, max(inputs.nodes - 1, 1))
+        if name == _OTHER_END:
+            scaled = sparse.eye_array(nodes, dtype=np.float32) - scaled
+        count = min(_VECTORS, max(nodes - 1, 1))
         svd = TruncatedSVD(count, random_state=0).fit(sparse.csr_array(scaled))
         vectors.append(columns[:, None] * svd.components_.T)
     return np.hstack(vectors).astype(np.float32)
 
 
 def _positions(
-    inputs: Inputs, basis: NDArray[np.float32], rows: Rows = EVERY
+    inputs: Inputs,
+    ends: Mapping[str, sparse.csr_array],
+    basis: NDArray[np.float32],
+    rows: Rows = EVERY,
 ) -> NDArray[np.float32]:
     """The positions of some nodes; zeros in another graph than the one that the basis is of."""
     nodes = len(basis)
@@ -320,18 +413,11 @@ def _positions(
         return np.zeros((len(inputs.y[rows]), basis.shape[1]), dtype=np.float32)
     if inputs.hidden is not None:
         basis = np.where(inputs.hidden[:, None], np.float32(0), basis)
-    ends = _ends(inputs).values()
     parts = []
-    for end, of_end in zip(ends, np.split(basis, len(ends), axis=1), strict=True):
+    for end, of_end in zip(ends.values(), np.split(basis, len(ends), axis=1), strict=True):
         some = end[rows]
         parts.append(_inverse_root(some)[:, None] * (some[:, :nodes] @ of_end))
     return np.hstack(parts).astype(np.float32)
-
-
-def _ends(inputs: Inputs) -> dict[str, sparse.csr_array]:
-    """The matrices that positions are made of."""
-    ways = inputs.neighbourhood.ways
-    return {name: way for name, way in ways.items() if name or len(ways) == 1}
 
 
 def _inverse_root(matrix: sparse.csr_array) -> NDArray[np.float32]:

@@ -27,15 +27,24 @@ _SOURCES = {
     "edges": "what its edges are like",
     "one hop": "the columns of its neighbours",
     "two hops": "the columns two hops away",
+    "least": "the least values among its neighbours",
+    "greatest": "the greatest values among its neighbours",
+    "spread": "how much the columns of its neighbours vary",
     "degree": "how many neighbours it has",
+    "structure": "what the structure of the graph says of it",
     "labels": "the labels of its neighbours",
     "rows": "who its neighbours are",
     "position": "where it is in the graph",
     "network": "columns in networks, its own and its neighbours'",
 }
+_SPREAD = {
+    "least": "the least among",
+    "greatest": "the greatest among",
+    "spread": "standard deviation over",
+}
 _KINDS = {
     "own": "the node\N{RIGHT SINGLE QUOTATION MARK}s own value",
-    "one_hop": "mean over neighbours",
+    "one_hop": "mean or range over neighbours",
     "two_hops": "mean over two hops",
     "network": "own and neighbours\N{RIGHT SINGLE QUOTATION MARK} values in networks",
 }
@@ -137,8 +146,10 @@ def _reasons(node: NodeReasons) -> list[tuple[str, float, float]]:
 
 def _words(feature: Feature) -> str:
     source, name = feature
-    if source in ("own", "edges", "degree"):
+    if source in ("own", "edges", "degree", "structure"):
         return name
+    if source in _SPREAD:
+        return f"{name}, {_SPREAD[source]} its neighbours"
     if source == "labels":
         return f"labels of its neighbours, {name} away"
     if source == "around":

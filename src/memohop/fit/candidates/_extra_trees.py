@@ -143,7 +143,7 @@ class ExtraTreesFamily(ViewFamily):
     # Of thousands of words drawn at random, few would say anything, and of their means even less.
     ways = (("numbers", "numbers"), ("all", "numbers"), ("low-rank", "all"))
 
-    def openers(self, problem: Problem) -> int:
+    def _openers(self, problem: Problem) -> int:
         """Without words, if there are some, and with them; with labels of values, and without."""
         return 1 + problem.has_words(self.sees) + bool(problem.values)
 

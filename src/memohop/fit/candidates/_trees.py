@@ -106,7 +106,7 @@ class TreeFamily(ViewFamily):
     learner = "lightgbm"
     ways = (("all", "numbers"), ("all", "all"), ("low-rank", "all"), ("numbers", "numbers"))
 
-    def openers(self, problem: Problem) -> int:
+    def _openers(self, problem: Problem) -> int:
         """With and without the means of words, if there are some."""
         return 1 + (self.sees_graph and problem.has_words(self.sees))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event, Lock
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import torch
 from scipy import sparse
@@ -15,7 +15,8 @@ from scipy import sparse
 from memohop.fit._candidate import Cost, Family, Fit, Fits, FittedModel, Look, Setting, kept_bytes
 from memohop.fit._neighbourhood import EVERY, Matrix, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
-from memohop.fit._views import Means, OwnColumns, Sees, View
+from memohop.fit._structure import structure_bytes
+from memohop.fit._views import Extras, Means, OwnColumns, Sees, View
 from memohop.fit.candidates.spaces import listed
 from memohop.jobs.space import Space
 from memohop.training import Enough
@@ -26,6 +27,7 @@ SMALL = 10_000
 # Bytes of RAM, beside the features.
 _PER_LINK = 150  # of the matrices of neighbours, and again of a model's files
 _PER_LOGIT = 32
+_OF_STRUCTURE = 12  # features
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,23 +93,47 @@ class ViewFamily(Family):
             return []
         if self.sees == "positions" and problem.times is not None:
             return []
-        ways = self._ways(problem)
-        return [
-            Setting(self.id, way, numbers)
-            for numbers in listed().first[self.learner]
-            for way in ways
-        ]
+        ways, numbers, extras = (
+            self._ways(problem),
+            listed().first[self.learner],
+            self._extras(problem),
+        )
+        none = {"extras": "none"} if len(extras) > 1 else {}
+        settings = [Setting(self.id, {**way, **none}, each) for each in numbers for way in ways]
+        if self._opens_with_structure(problem):
+            way = {**ways[0], "extras": "structure"}
+            settings.insert(self._openers(problem), Setting(self.id, way, numbers[0]))
+        return settings
 
     def openers(self, problem: Problem) -> int:
-        """The first numbers, in every way to make the features."""
+        """The first numbers, in some ways to make the features, and perhaps with structure."""
+        return self._openers(problem) + self._opens_with_structure(problem)
+
+    def _openers(self, problem: Problem) -> int:
+        """All ways to make the features, without extras."""
         return len(self._ways(problem))
+
+    def _opens_with_structure(self, problem: Problem) -> bool:
+        return self.sees == "neighbours" and "structure" in self._extras(problem)
 
     def space(self, problem: Problem) -> Space:
         """The numbers, and the options between which there is a choice."""
         ways = self._ways(problem)
         values = {name: [*dict.fromkeys(way[name] for way in ways)] for name in ways[0]}
+        values["extras"] = [*self._extras(problem)]
         choices: Space = {name: [*some] for name, some in values.items() if len(some) > 1}
         return choices | listed().numbers[self.learner]
+
+    def _extras(self, problem: Problem) -> Sequence[Extras]:
+        """What else may be seen of the graph: extremes and spread only if there are numbers.
+
+        If nodes have times, structure is not for them: all of it is seen from the end.
+        """
+        if not self.sees_graph:
+            return ("none",)
+        there = {"spread": len(problem.all_numbers) > 0, "structure": problem.times is None}
+        there["both"] = all(there.values())
+        return [extras for extras in get_args(Extras) if there.get(extras, True)]
 
     def _ways(self, problem: Problem) -> list[dict[str, bool | int | float | str]]:
         """The options, those of :attr:`ways` that mean something for the table.
@@ -159,6 +185,14 @@ class ViewFamily(Family):
             shares = len(problem.values) * (outputs + 1)
             held += (8 * 2 + 3 * 4) * shares * rows
             width += shares
+        extras = setting.options.get("extras", "none")
+        if extras in ("structure", "both"):
+            held += structure_bytes(problem.nodes, problem.arcs.shape[1])
+            width += _OF_STRUCTURE
+        if extras in ("spread", "both"):
+            numbers = len(problem.all_numbers)
+            held += 3 * 3 * 8 * numbers * problem.nodes + 24 * problem.arcs.shape[1]
+            width += 3 * numbers
         held += self.bytes_of_feature(outputs) * width + _PER_LOGIT * outputs * rows
         return Cost(0.0, held + kept_bytes(problem)).within(self.memory)
 
