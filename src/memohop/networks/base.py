@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from memohop.data.arcs import POLICIES
 from memohop.errors import UsageError, check_choice
 from memohop.nn import (
+    ArcWeightConv,
     DirectedConv,
     DynamicGraphAttention,
     Graph,
@@ -23,6 +24,7 @@ from memohop.nn import (
     GraphConv,
     InitialResidualConv,
     IsomorphismConv,
+    RelationConv,
     SageConv,
     SparseFeatures,
 )
@@ -50,6 +52,9 @@ class NodeModel(nn.Module, ABC):
     - ``num_layers``: number of layers or rounds, at least 1;
     - ``dropout``, ``input_dropout``: rates of dropout on hidden layers and on the features;
     - ``edge_dropout``: probability that an arc is dropped in a training step;
+    - ``edges``: what networks with a backbone learn from attributes of arcs: ``"none"``,
+      ``"weights"`` of the arcs (:class:`memohop.nn.ArcWeightConv`, and in ``gatv2`` a term of the
+      score), or messages of ``"relations"`` (:class:`memohop.nn.RelationConv`);
     - ``**policies``: options of the graph, see :class:`GraphModel`.
 
     What a constructor takes as ``**common`` it hands on to its base class, whose options and
@@ -90,7 +95,10 @@ class NodeModel(nn.Module, ABC):
     training nodes of each member, and takes the loss on those that are left out.
     """
 
-    added_options: ClassVar[Mapping[str, Any]] = {}
+    edges: EdgeUse | None = None
+    """What it learns from attributes of arcs, if it does; :func:`build` sets it."""
+
+    added_options: ClassVar[Mapping[str, Any]] = {"edges": "none"}
     """Options that came after published results, each with the value that means "as before".
 
     With these values they are no part of a run's digest.
@@ -113,9 +121,17 @@ class NodeModel(nn.Module, ABC):
         """
 
     def prepare_data(self, data: Data, device: torch.device | str) -> Any:
-        """The same from a whole ``Data``, with its ``edge_weight`` if it has one."""
+        """The same from a whole ``Data``, with its ``edge_weight`` if it has one.
+
+        A network that learns from attributes of arcs gets those of :func:`attributes_of`.
+        """
         weights = data.edge_weight if "edge_weight" in data else None
-        return self.prepare(data.edge_index.to(device), data.num_nodes, weights)
+        arcs = data.edge_index.to(device)
+        graph = self.prepare(arcs, data.num_nodes, weights)
+        if self.edges is None:
+            return graph
+        attributes, relations = attributes_of(data)
+        return graph.with_attributes(arcs, attributes, relations=relations, weights=weights)
 
 
 class GraphModel(NodeModel):
@@ -166,6 +182,32 @@ class LayeredModel(GraphModel):
         self.rate, self.input_rate = dropout, input_dropout
 
 
+class EdgeUse(NamedTuple):
+    """What a network learns from attributes of arcs, and how many of them there are."""
+
+    edges: str  # "weights" or "relations"
+    attributes: int
+    relations: int
+
+
+def attributes_of(data: Data) -> tuple[Tensor, list[int]]:
+    """The attributes of a graph's arcs, ``[arcs, attributes]``, and which of them are relations.
+
+    They are its ``edge_attr``, of which ``relations`` has the numbers of those that are relations,
+    and then one for each value of its ``edge_type``.
+    """
+    arcs = data.edge_index.shape[1]
+    parts, relations = [torch.empty(arcs, 0)], list[int](data.get("relations", ()))
+    if "edge_attr" in data:
+        numbers = data.edge_attr if data.edge_attr.dim() == 2 else data.edge_attr[:, None]
+        parts.append(numbers.to(parts[0]))
+    if "edge_type" in data:
+        first, kinds = parts[-1].shape[1], int(data.edge_type.max()) + 1 if arcs else 0
+        parts.append((data.edge_type[:, None] == torch.arange(kinds)).to(parts[0]))
+        relations += range(first, first + kinds)
+    return torch.cat(parts, dim=1), relations
+
+
 @dataclass(frozen=True)
 class Backbone:
     """A kind of convolution: how to make its layers, and the activation after them.
@@ -176,6 +218,10 @@ class Backbone:
         options: keyword arguments of a layer that a user may set.
         last: arguments in which the layer of the logits differs from the others.
         policies: the graph that the layer needs, if it differs from the network's default.
+        edges: what its layers may learn from attributes of arcs: ``"weights"`` if they take a
+            product with the graph, or score arcs; ``"relations"``, any.
+        scores_arcs: whether the layer takes ``arc_attributes`` to learn weights by itself.
+        use: what they learn from them.
         initial: whether a layer takes its number, counted from 1, when it is made, and the
             network's first hidden state when it is called. Such layers have one width, and do
             not take features.
@@ -187,6 +233,9 @@ class Backbone:
     last: Mapping[str, Any] = field(default_factory=dict)
     policies: Mapping[str, str] = field(default_factory=dict)
     initial: bool = False
+    edges: tuple[str, ...] = ("weights", "relations")
+    scores_arcs: bool = False
+    use: EdgeUse | None = None
 
     def having(self, **options: Any) -> Backbone:
         """The same kind with some options of its layers set."""
@@ -201,13 +250,27 @@ class Backbone:
             first, last = number == 1, number == len(widths) - 1
             arguments = {"features": True, "input_dropout": input_dropout} if first else {}
             special = self.last if last and logits else {}
-            layers.append(self.layer(width, after, **arguments, **special))
+            layers.append(self._with_edges(width, after, arguments, special))
         return layers
 
     def between(self, channels: int, num_layers: int) -> list[nn.Module]:
         """Layers of one width, for a network that has other layers at both ends."""
         numbers = ({"place": n} if self.initial else {} for n in range(1, num_layers + 1))
-        return [self.layer(channels, channels, **number) for number in numbers]
+        return [self._with_edges(channels, channels, {}, number) for number in numbers]
+
+    def _with_edges(
+        self, width: int, after: int, of_input: Mapping[str, Any], others: Mapping[str, Any]
+    ) -> nn.Module:
+        """A layer that learns from attributes of arcs, if it is to."""
+        use = self.use
+        if use is not None and use.edges == "weights" and self.scores_arcs:
+            others = {**others, "arc_attributes": use.attributes}
+        layer = self.layer(width, after, **of_input, **others)
+        if use is None or "arc_attributes" in others:
+            return layer
+        if use.edges == "weights":
+            return ArcWeightConv(layer, use.attributes)
+        return RelationConv(layer, width, after, relations=use.relations, **of_input)
 
     def beside(self, initial: Tensor) -> tuple[Tensor, ...]:
         """The arguments of the layers beside hidden state and graph."""
@@ -218,13 +281,14 @@ _ATTENTION = ("bias", "heads", "value_dropout", "attention_dropout", "negative_s
 _ONE_HEAD = {"heads": 1, "concat": False}
 
 GCN = Backbone(GraphConv)
-GAT = Backbone(GraphAttention, F.elu, _ATTENTION, _ONE_HEAD)
-GATV2 = Backbone(DynamicGraphAttention, F.elu, _ATTENTION, _ONE_HEAD)
+GAT = Backbone(GraphAttention, F.elu, _ATTENTION, _ONE_HEAD, edges=("relations",))
+GATV2 = Backbone(DynamicGraphAttention, F.elu, _ATTENTION, _ONE_HEAD, scores_arcs=True)
 SAGE = Backbone(SageConv, policies={"self_loops": "remove", "norm": "row"})
 GIN = Backbone(IsomorphismConv, policies={"self_loops": "remove", "norm": "none"})
 DIR_GCN = Backbone(
     DirectedConv,
     options=("bias", "alpha"),
     policies={"direction": "out", "self_loops": "remove", "norm": "symmetric"},
+    edges=("relations",),
 )
 GCNII = Backbone(InitialResidualConv, options=("alpha", "theta", "shared_weights"), initial=True)

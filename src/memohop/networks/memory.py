@@ -113,6 +113,7 @@ class MemoryNetwork(LayeredModel):
     policies = LayeredModel.policies | {"self_loops": "remove", "norm": "row"}
     recomputes = False
     added_options: ClassVar[Mapping[str, Any]] = {
+        **LayeredModel.added_options,
         "labels": "none",
         "label_rate": 0.5,
         "address": "none",

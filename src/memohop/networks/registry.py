@@ -8,10 +8,21 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from memohop.errors import UsageError, unknown_name
+from memohop.errors import UsageError, check_choice, unknown_name
 from memohop.networks.acm_gcn import ACMGCN
 from memohop.networks.appnp import APPNP
-from memohop.networks.base import DIR_GCN, GAT, GATV2, GCN, GCNII, GIN, SAGE, Backbone, NodeModel
+from memohop.networks.base import (
+    DIR_GCN,
+    GAT,
+    GATV2,
+    GCN,
+    GCNII,
+    GIN,
+    SAGE,
+    Backbone,
+    EdgeUse,
+    NodeModel,
+)
 from memohop.networks.classic import TunedStack
 from memohop.networks.dir_gcn import ReadoutStack
 from memohop.networks.fagcn import FAGCN
@@ -48,6 +59,7 @@ class Entry:
         if self.backbone is not None:
             layer = _keyword_defaults(self.backbone.layer)
             known |= {name: layer[name] for name in self.backbone.options}
+            known["edges"] = "none"
         return {**known, **self.defaults}
 
 
@@ -123,6 +135,8 @@ def build(
     out_channels: int,
     *,
     num_nodes: int | None = None,
+    arc_attributes: int = 0,
+    relations: int = 0,
     **options: Any,
 ) -> NodeModel:
     """A fresh network.
@@ -132,6 +146,8 @@ def build(
         in_channels: number of features.
         out_channels: number of classes.
         num_nodes: number of nodes; only models with weights for each node need it.
+        arc_attributes: number of attributes of an arc; only models that learn from them need it.
+        relations: how many of these are relations.
         **options: the options in the documentation of the model's class, for example
             ``hidden_channels``, ``num_layers``, ``dropout``, ``direction``.
 
@@ -162,7 +178,27 @@ def build(
     if model.backbone is not None:
         of_layer = {key: chosen.pop(key) for key in model.backbone.options if key in chosen}
         chosen["backbone"] = model.backbone.having(**of_layer)
-    return model.network(in_channels, out_channels, **chosen)
+    use = EdgeUse(chosen.pop("edges", "none"), arc_attributes, relations)
+    if use.edges == "none":
+        return model.network(in_channels, out_channels, **chosen)
+    chosen["backbone"] = _learning_from(use, name, chosen["backbone"])
+    network = model.network(in_channels, out_channels, **chosen)
+    network.edges = use
+    return network
+
+
+def _learning_from(use: EdgeUse, name: str, backbone: Backbone) -> Backbone:
+    """The backbone of a model that learns from attributes of arcs; checks that it can."""
+    check_choice("edges", use.edges, ("none", "weights", "relations"))
+    if use.edges not in backbone.edges:
+        raise UsageError(f"{name} learns no weights of arcs; take gatv2 or gcn+mmp")
+    wanted = {"weights": "arc_attributes", "relations": "relations"}[use.edges]
+    if (use.attributes if use.edges == "weights" else use.relations) < 1:
+        raise UsageError(
+            f"edges={use.edges!r} needs attributes of arcs, and there are none: pass {wanted}, "
+            "or train on a Data with edge_attr or edge_type"
+        )
+    return replace(backbone, use=use)
 
 
 @cache

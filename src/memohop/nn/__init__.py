@@ -12,6 +12,8 @@ from memohop.nn._decoupling import FORMS as FORMS
 from memohop.nn._decoupling import decoupling_loss as decoupling_loss
 from memohop.nn._decoupling import network_decoupling_loss as network_decoupling_loss
 from memohop.nn._dropout import Dropout as Dropout
+from memohop.nn._edges import ArcWeightConv as ArcWeightConv
+from memohop.nn._edges import RelationConv as RelationConv
 from memohop.nn._features import FeatureLinear as FeatureLinear
 from memohop.nn._features import SparseFeatures as SparseFeatures
 from memohop.nn._features import linear_map as linear_map
@@ -42,6 +44,7 @@ from memohop.nn._recomputation import recomputed as recomputed
 
 __all__ = [
     "MMP",
+    "ArcWeightConv",
     "BatchNorm",
     "DirectedConv",
     "Dropout",
@@ -53,6 +56,7 @@ __all__ = [
     "InitialResidualConv",
     "IsomorphismConv",
     "MemoryGate",
+    "RelationConv",
     "SageConv",
     "SparseFeatures",
     "decoupling_loss",

@@ -15,10 +15,11 @@ from torch import Tensor, nn
 
 from memohop.errors import real_number
 from memohop.nn._features import SparseFeatures, linear_map
-from memohop.nn._graph import Graph, ReweightedGraph
+from memohop.nn._graph import Graph, ReweightedGraph, WeighedGraph
 
 Hidden = Tensor | SparseFeatures
 Arcs = Graph | ReweightedGraph
+WeighedArcs = Arcs | WeighedGraph
 
 
 class Convolution(nn.Module):
@@ -69,7 +70,7 @@ class GraphConv(Convolution):
         torch.Size([3, 4])
     """
 
-    def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
+    def forward(self, hidden: Hidden, graph: WeighedArcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
         return graph.propagate(self.linear(hidden), self.bias)
 
@@ -95,7 +96,7 @@ class SageConv(Convolution):
 
     parts = 2
 
-    def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
+    def forward(self, hidden: Hidden, graph: WeighedArcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
         own, neighbours = self.linear(hidden).chunk(2, dim=-1)
         return own + graph.propagate(neighbours, self.bias)
@@ -140,7 +141,7 @@ class IsomorphismConv(Convolution):
         self.bias = zeros(out_channels) if bias else None
         self.epsilon = nn.Parameter(torch.zeros(()))
 
-    def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
+    def forward(self, hidden: Hidden, graph: WeighedArcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
         first = self.linear(hidden)
         first = (1 + self.epsilon) * first + graph.propagate(first, self.inner_bias)
@@ -229,7 +230,7 @@ class InitialResidualConv(nn.Module):
         self.linear = linear_map(in_channels, out_channels)
         self.of_initial = None if shared_weights else linear_map(in_channels, out_channels)
 
-    def forward(self, hidden: Tensor, graph: Arcs, initial: Tensor) -> Tensor:
+    def forward(self, hidden: Tensor, graph: WeighedArcs, initial: Tensor) -> Tensor:
         """From ``[N, in_channels]`` to the same shape; ``initial`` is the first hidden state."""
         received, kept = (1 - self.alpha) * (graph @ hidden), self.alpha * initial
         combined = received + kept

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 
 import torch
@@ -16,8 +18,9 @@ from memohop.data.arcs import (
     check_arcs,
     normalised,
 )
-from memohop.errors import check_choice
-from memohop.nn._ops.pattern import FixedMatrix, Pattern, fixed_product
+from memohop.errors import UsageError, check_choice
+from memohop.nn._arcs import AttributedArcs
+from memohop.nn._ops.pattern import FixedMatrix, Pattern, fixed_product, made_once
 from memohop.nn._ops.products import row_sums, weighted_product
 
 
@@ -62,6 +65,7 @@ class Graph:
     """
 
     keep: Tensor | None = None  # of a reweighted graph, 0 for an arc that is dropped
+    _attributed: AttributedArcs | None = None
 
     def __init__(
         self,
@@ -126,6 +130,58 @@ class Graph:
         every = None if bias is None else bias[None]
         return fixed_product(hidden[None], self.matrix, every).squeeze(0)
 
+    def with_attributes(
+        self,
+        edge_index: Tensor,
+        attributes: Tensor,
+        *,
+        relations: Sequence[int] = (),
+        weights: Tensor | None = None,
+    ) -> Graph:
+        """The same graph with attributes of its arcs, for networks that learn from them.
+
+        Args:
+            edge_index: the arcs that the graph was made of.
+            attributes: ``[arcs, attributes]``.
+            relations: the numbers of those that are relations, see
+                :class:`memohop.nn.RelationConv`; they are not negative, and above 0 for the arcs
+                of the relation.
+            weights: of the arcs, ``[arcs]``, if the graph was made of some.
+        """
+        graph = copy(self)
+        graph._attributed = AttributedArcs(edge_index, attributes, relations, weights)
+        for made in ("entry_attributes", "_related"):
+            vars(graph).pop(made, None)
+        return graph
+
+    @made_once
+    def entry_attributes(self) -> Tensor | None:
+        r"""What the arcs of each entry have, ``[entries, 2 (1 + attributes)]``; None without any.
+
+        Of the entry :math:`(i, j)` it is
+        :math:`\mathbf{x}_{ij} = [1 \Vert \mathbf{e}_{ij} \Vert 1 \Vert \mathbf{e}_{ji}]`, with
+        :math:`\mathbf{e}_{ij}` the mean of the attributes over the arcs :math:`i \to j`, and zeros
+        for a direction in which there is no arc.
+        """
+        if self._attributed is None:
+            return None
+        return self._attributed.of_entries(self.pattern, loops=self.self_loops == "keep")
+
+    @made_once
+    def _related(self) -> FixedMatrix | None:
+        if self._attributed is None or not self._attributed.relations:
+            return None
+        loops = self.self_loops == "keep"
+        return self._attributed.related(self.num_nodes, self.norm, loops=loops)
+
+    def related(self) -> FixedMatrix | None:
+        """The matrices of all relations, both ways: see :meth:`AttributedArcs.related`."""
+        return self._related
+
+    def weighed(self, factors: Tensor) -> WeighedGraph:
+        """The graph with its entries multiplied by factors, ``[entries]``, after normalisation."""
+        return WeighedGraph(self, self.matrix.values[None] * factors)
+
     def reweighted(self, keep: Tensor) -> ReweightedGraph:
         """The graph with some arcs dropped and the remaining ones normalised anew.
 
@@ -175,7 +231,9 @@ class Graph:
         """The same graph on another device or with another type of values."""
         device = self.weight.device if device is None else device
         weight = self.weight.to(device=device, dtype=dtype)
-        return self._like(self.pattern.to(device), weight, direction=self.direction)
+        graph = self._like(self.pattern.to(device), weight, direction=self.direction)
+        graph._attributed = self._attributed and self._attributed.to(device, dtype)
+        return graph
 
     def _like(
         self, pattern: Pattern, weight: Tensor, *, direction: str, norm: str | None = None
@@ -183,6 +241,7 @@ class Graph:
         graph = object.__new__(Graph)
         graph.num_nodes, graph.direction = self.num_nodes, direction
         graph.self_loops, graph.norm = self.self_loops, norm or self.norm
+        graph._attributed = self._attributed
         graph._fill(pattern, weight)
         return graph
 
@@ -193,7 +252,26 @@ class Graph:
         )
 
 
-class ReweightedGraph:
+class _VaryingGraph:
+    """The entries of a graph with other values, ``[1, entries]``, than its own."""
+
+    pattern: Pattern
+    num_nodes: int
+
+    def _values(self) -> Tensor:
+        raise NotImplementedError
+
+    def __matmul__(self, hidden: Tensor) -> Tensor:
+        """The product with ``[num_nodes, D]``, differentiable in ``hidden`` and the values."""
+        return self.propagate(hidden)
+
+    def propagate(self, hidden: Tensor, bias: Tensor | None = None) -> Tensor:
+        """``graph @ hidden + bias``."""
+        product = weighted_product(self._values(), hidden[None], self.pattern).squeeze(0)
+        return product if bias is None else product + bias
+
+
+class ReweightedGraph(_VaryingGraph):
     """A graph with some of its arcs dropped; made by :meth:`Graph.reweighted`."""
 
     def __init__(self, graph: Graph, keep: Tensor) -> None:
@@ -205,16 +283,33 @@ class ReweightedGraph:
         """Computed when a product needs it: attention has weights of its own."""
         return self._graph._normalise((self._graph.weight * self.keep)[None])
 
-    def __matmul__(self, hidden: Tensor) -> Tensor:
-        """The product with ``[num_nodes, D]``, differentiable in ``hidden``."""
-        return self.propagate(hidden)
-
-    def propagate(self, hidden: Tensor, bias: Tensor | None = None) -> Tensor:
-        """``graph @ hidden + bias``."""
-        product = weighted_product(self._weight, hidden[None], self.pattern).squeeze(0)
-        return product if bias is None else product + bias
+    def _values(self) -> Tensor:
+        return self._weight
 
     @cached_property
     def reversed(self) -> ReweightedGraph:
         """The remaining arcs, each one reversed."""
         return self._graph.reversed.reweighted(self._graph.turned(self.keep))
+
+    @property
+    def entry_attributes(self) -> Tensor | None:
+        """As of the whole graph, whose entries it has."""
+        return self._graph.entry_attributes
+
+    def related(self) -> FixedMatrix:
+        """Refused: arcs of relations are not dropped."""
+        raise UsageError("arcs of relations cannot be dropped: leave out edge_dropout")
+
+    def weighed(self, factors: Tensor) -> WeighedGraph:
+        """As :meth:`Graph.weighed`."""
+        return WeighedGraph(self, self._weight * factors)
+
+
+class WeighedGraph(_VaryingGraph):
+    """A graph with its entries multiplied by factors; made by :meth:`Graph.weighed`."""
+
+    def __init__(self, graph: Graph | ReweightedGraph, values: Tensor) -> None:
+        self.pattern, self.num_nodes, self._weight = graph.pattern, graph.num_nodes, values
+
+    def _values(self) -> Tensor:
+        return self._weight

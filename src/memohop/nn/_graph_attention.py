@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from memohop.errors import UsageError
 from memohop.nn._convolution import Arcs, Convolution, Hidden, zeros
 from memohop.nn._dropout import Dropout
+from memohop.nn._edges import entry_attributes_of, of_both_ways
 from memohop.nn._ops.attention import attend, attend_dynamically
 from memohop.nn._ops.products import weighted_product
 
@@ -106,14 +107,19 @@ class DynamicGraphAttention(_AttentionLayer):
     .. math::
         \mathbf{h}'_i = \sum_j \alpha_{ij} \mathbf{W}_2\mathbf{h}_j, \quad
         \alpha_{ij} = \mathrm{softmax}_j\,
-            \mathbf{a}^\top\mathrm{LeakyReLU}(\mathbf{W}_1\mathbf{h}_i + \mathbf{W}_2\mathbf{h}_j)
+            \mathbf{a}^\top\mathrm{LeakyReLU}(\mathbf{W}_1\mathbf{h}_i + \mathbf{W}_2\mathbf{h}_j
+            + \mathbf{W}_e\mathbf{x}_{ij})
 
-    The weights of the graph itself are not used.
+    The weights of the graph itself are not used. The last term is there for graphs with
+    attributes of arcs alone, with :math:`\mathbf{x}_{ij}` as in
+    :attr:`memohop.Graph.entry_attributes`; :math:`\mathbf{W}_e` is 0 before training, so it begins
+    as without them.
 
     Args:
         in_channels, out_channels, heads, concat, bias: as for :class:`GraphAttention`.
         value_dropout, attention_dropout, negative_slope: as there.
         features, input_dropout: as there.
+        arc_attributes: the number of attributes of an arc; None to learn from none.
 
     Example:
         >>> import torch, memohop
@@ -126,9 +132,27 @@ class DynamicGraphAttention(_AttentionLayer):
     parts, vectors = 2, ("score",)
     score: Tensor
 
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        arc_attributes: int | None = None,
+        **common: Any,
+    ) -> None:
+        super().__init__(in_channels, out_channels, **common)
+        self.edge_map: nn.Parameter | None = None
+        if arc_attributes is not None:
+            self.edge_map = nn.Parameter(
+                torch.zeros(self.heads, of_both_ways(arc_attributes), self.width)
+            )
+
     def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
         receive, send = (self._by_head(part) for part in self.linear(hidden).chunk(2, dim=-1))
+        attributes = None
+        if self.edge_map is not None:
+            attributes = entry_attributes_of(graph, self.edge_map.shape[1])
         attention = attend_dynamically(
             receive,
             send,
@@ -136,5 +160,7 @@ class DynamicGraphAttention(_AttentionLayer):
             graph.pattern,
             negative_slope=self.negative_slope,
             keep=graph.keep,
+            edge_map=self.edge_map,
+            attributes=attributes,
         )
         return self._collect(attention, send, graph)

@@ -158,6 +158,11 @@ def rows_for(network: NodeModel, num_nodes: int, nodes: slice, read: ReadRows) -
         near.update(direction=graph.direction, self_loops=graph.self_loops)
         return RowsOfMatrix(read(nodes, **near), policies)
 
+    if network.edges is not None:
+        raise UsageError(
+            "this network learns from attributes of arcs, and a graph in parts has none: train "
+            "or predict it on a graph in RAM, or build it with edges='none'"
+        )
     no_arcs = torch.empty(2, 0, dtype=torch.int64)
     return mapped(network.prepare(no_arcs, num_nodes), (Graph, TwoSteps), rows)
 

@@ -191,6 +191,7 @@ class Job:
         """The job with the widths that the graph asks for among the options of its model."""
         from torch import nn
 
+        from memohop.networks.base import attributes_of
         from memohop.training.objective import objective_of
 
         if isinstance(self.model, nn.Module):
@@ -205,6 +206,9 @@ class Job:
         nodes, channels = self.data.x.shape
         outputs = objective_of(self.data).outputs(self.data.y)
         widths = {"in_channels": channels, "out_channels": outputs, "num_nodes": nodes}
+        if self.options.get("edges", "none") != "none":
+            attributes, relations = attributes_of(self.data)
+            widths |= {"arc_attributes": attributes.shape[1], "relations": len(relations)}
         return replace(self, options={**self.options, **widths})
 
     def build(self, seed: int = 0) -> nn.Module:
@@ -233,7 +237,7 @@ class Job:
         network = entry(self.model).network
         options = {**entry(self.model).options(), **self.options}
         for name, as_before in network.added_options.items():
-            if options[name] == as_before:
+            if options.get(name) == as_before:
                 del options[name]
         latent = options.get("embedding") == "auto"
         for name in RATES:

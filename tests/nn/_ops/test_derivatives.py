@@ -140,6 +140,31 @@ class Cases:
             [(2, NODES, 3), (2, NODES, 3), (2, 3)],
         )
 
+    def attention_with_attributes(self) -> Case:
+        attributes = normal(ENTRIES, 2, seed=9).to(self.device, self.dtype)
+        there = self.entries.to(self.device) > 0  # the entry of each pair of nodes
+
+        def dense(receive: Tensor, send: Tensor, score: Tensor, edge_map: Tensor) -> Tensor:
+            of_pairs = (attributes.double() @ edge_map).mT @ there.double()
+            arcs = receive[:, :, None] + send[:, None]
+            arcs = arcs + of_pairs.unflatten(-1, (NODES, NODES)).permute(0, 2, 3, 1)
+            scores = (F.leaky_relu(arcs, SLOPE) * score[:, None, None]).sum(-1)
+            return self.of_entries(self.softmax(scores))
+
+        return Case(
+            lambda receive, send, score, edge_map: attend_dynamically(
+                receive,
+                send,
+                score,
+                self.pattern,
+                negative_slope=SLOPE,
+                edge_map=edge_map,
+                attributes=attributes,
+            ),
+            dense,
+            [(2, NODES, 3), (2, NODES, 3), (2, 3), (2, 2, 3)],
+        )
+
     def dropped(self) -> Case:
         dropout = self.dropout()
 
@@ -198,6 +223,7 @@ ANYWHERE: dict[str, Callable[[Cases], Case]] = {
     "attention, some arcs dropped": partial(Cases.attention, keep=KEEP),
     "dynamic attention": Cases.dynamic_attention,
     "dynamic attention, some arcs dropped": partial(Cases.dynamic_attention, keep=KEEP),
+    "dynamic attention with attributes": Cases.attention_with_attributes,
     "dropout": Cases.dropped,
     "sparse features": Cases.features,
     "gated update": Cases.gated_update,

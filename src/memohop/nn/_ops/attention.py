@@ -100,13 +100,17 @@ def attend_dynamically(
     *,
     negative_slope: float,
     keep: Tensor | None = None,
+    edge_map: Tensor | None = None,
+    attributes: Tensor | None = None,
 ) -> Tensor:
     r"""Weights :math:`\mathrm{softmax}_j\,\mathbf{a}^\top\mathrm{LeakyReLU}(r_i + s_j)`.
 
     Like :func:`attend`, but :math:`r` and :math:`s` are vectors, ``[heads, rows, D]`` and
-    ``[heads, columns, D]``, and so is :math:`\mathbf{a}`, ``[heads, D]``.
+    ``[heads, columns, D]``, and so is :math:`\mathbf{a}`, ``[heads, D]``. With ``attributes``
+    :math:`\mathbf{x}_{ij}`, ``[entries, channels]``, the sum has a third term
+    :math:`\mathbf{x}_{ij}\mathbf{E}`, with :math:`\mathbf{E}` ``[heads, channels, D]``.
     """
-    given = receive, pattern.collect(send), score, negative_slope, pattern
+    given = receive, pattern.collect(send), score, edge_map, negative_slope, pattern, attributes
     scores = in_single(_Scores.apply, *given)
     if keep is not None:
         scores = scores.masked_fill(keep == 0, -torch.inf)
@@ -114,47 +118,64 @@ def attend_dynamically(
 
 
 class _Scores(Operation):
-    """Scores ``[K, entries]`` from ``[K, rows, D]``, ``[K, columns, D]`` and ``[K, D]``."""
+    """Scores ``[K, entries]`` from ``[K, rows, D]``, ``[K, columns, D]`` and ``[K, D]``.
 
-    tensors = 3
+    If entries have attributes, ``[entries, channels]``, also from a map ``[K, channels, D]``.
+    """
+
+    tensors = 4
 
     @staticmethod
     def forward(
-        receive: Tensor, send: Tensor, score: Tensor, negative_slope: float, pattern: Pattern
+        receive: Tensor,
+        send: Tensor,
+        score: Tensor,
+        edge_map: Tensor | None,
+        negative_slope: float,
+        pattern: Pattern,
+        attributes: Tensor | None,
     ) -> Tensor:
-        if (kernels := _kernels(receive, pattern)) is not None:
+        if attributes is None and (kernels := _kernels(receive, pattern)) is not None:
             return kernels.dynamic_scores(receive, send, score, negative_slope, pattern)
         out = receive.new_empty(len(receive), len(pattern))
         for part in _parts(receive, pattern):
-            arcs = F.leaky_relu_(_sums(receive[part], send[part], pattern), negative_slope)
+            arcs = _sums(receive[part], send[part], pattern)
+            if edge_map is not None and attributes is not None:
+                arcs += attributes @ edge_map[part]
+            arcs = F.leaky_relu_(arcs, negative_slope)
             torch.matmul(arcs, score[part, :, None], out=out[part, :, None])
         return out
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.negative_slope, ctx.pattern = inputs
+        *tensors, ctx.negative_slope, ctx.pattern, ctx.attributes = inputs
         ctx.save_for_backward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        given = grads[0], *ctx.saved_tensors, ctx.negative_slope, ctx.pattern
+        tensors = grads[0], *ctx.saved_tensors
         kernels = _kernels(grads[0], ctx.pattern) if in_plain_backward() else None
-        function = _ScoresBackward.apply if kernels is None else kernels.dynamic_scores_backward
-        return *function(*given), None, None
+        if kernels is not None and ctx.attributes is None:
+            of_ends = kernels.dynamic_scores_backward(*tensors[:4], ctx.negative_slope, ctx.pattern)
+            return *of_ends, *[None] * 4
+        given = *tensors, ctx.negative_slope, ctx.pattern, ctx.attributes
+        of_all = _ScoresBackward.apply(*given)
+        return *of_all, *[None] * (7 - len(of_all))
 
 
 class _ScoresBackward(Operation):
-    r"""Gradients in both kinds of vectors and in the score.
+    r"""Gradients in both kinds of vectors, in the score, and in the map of attributes if any.
 
     With :math:`g` the gradient of the scores, :math:`z` the sum before the rectifier and
     :math:`p = [z > 0]`, the slope is :math:`s + (1 - s) p`, and the gradient of a sender is
     :math:`\mathbf{a} \odot (s \sum g + (1 - s) \sum g p)`. In a row the :math:`g` add up to 0,
     so a receiver's is :math:`(1 - s)\,\mathbf{a} \odot \sum g\,(p - p')` with :math:`p'` of the
     row's first entry. If all entries of a row lie on one side of the kink, this is exactly 0, not a
-    rounding error that Adam would magnify.
+    rounding error that Adam would magnify. That of the map is
+    :math:`\mathbf{a} \odot \sum \mathbf{x}\,(s g + (1 - s) g p)`.
     """
 
-    tensors = 4
+    tensors = 5
 
     @staticmethod
     def forward(
@@ -162,44 +183,58 @@ class _ScoresBackward(Operation):
         receive: Tensor,
         send: Tensor,
         score: Tensor,
+        edge_map: Tensor | None,
         negative_slope: float,
         pattern: Pattern,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+        attributes: Tensor | None,
+    ) -> tuple[Tensor, ...]:
         of_receive, of_send = torch.empty_like(receive), torch.empty_like(send)
         of_score = torch.empty_like(score)
+        of_map = None if edge_map is None else torch.empty_like(edge_map)
         by_row, by_column = pattern.incidence
         swapped = grad.index_select(-1, pattern.order)
         for part in _parts(receive, pattern):
             arcs = _sums(receive[part], send[part], pattern)
+            if edge_map is not None and attributes is not None:
+                arcs += attributes @ edge_map[part]
             positive = (arcs > 0).view(torch.int8)
             turned = positive - positive.index_select(1, pattern.row_start)
             of_receive[part] = weighted_product(grad[part], turned.to(grad.dtype), by_row)
             of_send[part] = weighted_product(swapped[part], positive.to(grad.dtype), by_column)
+            if of_map is not None and attributes is not None:
+                slopes = positive.to(grad.dtype).mul_(1 - negative_slope).add_(negative_slope)
+                through = slopes.mul_(grad[part, :, None])
+                of_map[part] = (attributes.t() @ through).mul_(score[part, None])
             rectified = F.leaky_relu_(arcs, negative_slope)
             torch.matmul(grad[part, None], rectified, out=of_score[part, None])
         sums = row_sums(swapped, pattern.transpose)[..., None]
         steep, flat = (1 - negative_slope) * score[:, None], negative_slope * score[:, None]
-        return of_receive.mul_(steep), of_send.mul_(steep).addcmul_(sums, flat), of_score
+        of_ends = of_receive.mul_(steep), of_send.mul_(steep).addcmul_(sums, flat), of_score
+        return of_ends if of_map is None else (*of_ends, of_map)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        *tensors, ctx.negative_slope, ctx.pattern = inputs
+        *tensors, ctx.negative_slope, ctx.pattern, ctx.attributes = inputs
         ctx.save_for_backward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         """The second derivative, which holds the vectors of all arcs at once."""
 
-        def scores(receive: Tensor, send: Tensor, score: Tensor) -> tuple[Tensor]:
+        def scores(receive: Tensor, send: Tensor, score: Tensor, *maps: Tensor) -> tuple[Tensor]:
             pattern: Pattern = ctx.pattern
             arcs = receive.index_select(1, pattern.row) + send.index_select(1, pattern.col)
+            for edge_map in maps:
+                arcs = arcs + ctx.attributes @ edge_map
             rectified = F.leaky_relu(arcs, ctx.negative_slope)
             return ((rectified @ score[..., None]).squeeze(-1),)
 
         def first(grad: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
             return gradients(scores, tensors, (grad,))
 
-        return *gradients(first, ctx.saved_tensors, grads), None, None
+        tensors = [tensor for tensor in ctx.saved_tensors if tensor is not None]
+        of_all = gradients(first, tensors, grads)
+        return *of_all, *[None] * (8 - len(of_all))
 
 
 def _kernels(tensor: Tensor, pattern: Pattern) -> ModuleType | None:
