@@ -10,7 +10,7 @@ import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from memohop import UsageError, load_model
-from memohop.fit.candidates._network import as_data
+from memohop.fit.candidates._network_data import as_data
 from memohop.fit.estimators import GraphClassifier, MMPClassifier
 from memohop.report.fit import rare_text
 from memohop.training.metrics import METRICS

@@ -82,7 +82,8 @@ class _PyGGraph:
 def as_pyg(classifier: GraphClassifier) -> PyGClassifier:
     """The networks with memory of a fitted classifier, for ``torch_geometric.explain.Explainer``.
 
-    If it kept several settings, these are the networks of the one with the largest weight.
+    If it kept several settings, these are the networks of the one with the largest weight, among
+    those that do not learn from attributes of arcs.
 
     Example:
         >>> module = as_pyg(classifier)  # doctest: +SKIP
@@ -93,9 +94,11 @@ def as_pyg(classifier: GraphClassifier) -> PyGClassifier:
         >>> explainer(module.x, module.arcs, index=7).edge_mask  # doctest: +SKIP
     """
     graph = classifier.own_graph()
-    memory = filter(has_memory, classifier.model_.components)
-    heaviest = max(memory, key=lambda component: component.weight, default=None)
+    memory = list(filter(has_memory, classifier.model_.components))
+    plain = [part for part in memory if part.setting.options.get("edges", "none") == "none"]
+    heaviest = max(plain, key=lambda component: component.weight, default=None)
     if heaviest is None:
-        raise UsageError("the classifier kept no network with memory; use MMPClassifier")
+        lacking = "that takes all arcs alike, as PyG's explainers do" if memory else "with memory"
+        raise UsageError(f"the classifier kept no network {lacking}; use MMPClassifier")
     # The whole module in evaluation mode: an explainer restores the mode that it found.
     return PyGClassifier(*memory_networks(heaviest, graph)).eval()

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from torch import Tensor
 
+from memohop.data.arcs import ArcAttribute
 from memohop.errors import UsageError
 from memohop.fit._candidate import (
     Cost,
@@ -20,14 +20,20 @@ from memohop.fit._candidate import (
     Fits,
     Look,
     Setting,
-    kept_bytes,
     room_in_ram,
 )
-from memohop.fit._neighbourhood import EVERY, Matrix, Rows
+from memohop.fit._neighbourhood import EVERY, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit._saved import Saved, Sizes, check_state, checked_options
-from memohop.fit._views import side_by_side
 from memohop.fit.candidates import spaces
+from memohop.fit.candidates._network_data import (
+    arc_scales,
+    as_data,
+    feature_scale,
+    network_cost,
+    relations_of,
+    sees_arcs,
+)
 from memohop.jobs.space import Space
 from memohop.jobs.train import train
 from memohop.networks import MemoryNetwork, NodeModel, build
@@ -37,11 +43,11 @@ from memohop.training.device import TooLittleError, find_device, is_gpu
 from memohop.training.scale import Scale, standardised
 from memohop.training.task import make_inputs
 
-_DEGREE = 3.0  # the logarithm of degrees is divided by this to match the columns
-_FEWEST = 50  # epochs of a network that is worth its time
 _AS_IT_IS = Scale(0.0, 1.0)  # of targets that are not standardised
+_SCALES = "scales_of_arcs"  # an array beside the weights
 _LARGEST = 10_000  # channels or layers of a network
 _MANY = 10_000  # validation nodes, of which the best epoch is hardly luck
+_FEW_RELATIONS = 10  # each has maps of its own
 _LARGE = 5_000  # nodes with which a network fills a CPU; one by one they also take less RAM
 
 
@@ -56,6 +62,8 @@ class Network:
         scale: The number by which all features are divided.
         state: Parameters and buffers.
         standard: Mean and standard deviation of the numbers that it learned to predict.
+        described: The attributes that the arcs of the graph of ``fit`` have.
+        scales_of_arcs: The number by which each of them is divided; None if there are none.
     """
 
     model: str
@@ -64,6 +72,8 @@ class Network:
     scale: float
     state: Mapping[str, Tensor]
     standard: Scale = _AS_IT_IS
+    described: tuple[ArcAttribute, ...] = ()
+    scales_of_arcs: NDArray[np.float32] | None = None
 
     @torch.no_grad()
     def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
@@ -82,13 +92,14 @@ class Network:
 
     def ready(self, inputs: Inputs) -> tuple[NodeModel, Data]:
         """The network with its parameters, and the graph in its input form."""
-        network = build(self.model, *self.sizes[:2], num_nodes=inputs.nodes, **self.options)
+        network = _built(self.model, self.sizes, inputs.nodes, self.described, self.options)
         state = dict(self.state)
         for name in network.per_node:
             state[name] = _of_nodes(state[name], inputs)
         network.load_state_dict(state)
         _know(network, inputs.y, self.standard)
-        return network.eval(), as_data(inputs, self.model, self.scale)
+        data = as_data(inputs, self.model, self.scale, self.scales_of_arcs)
+        return network.eval(), data
 
     @property
     def has_rows(self) -> bool:
@@ -104,6 +115,8 @@ class Network:
         """Everything but the sizes, which all parts of a model share."""
         about = {"model": self.model, "options": dict(self.options), "scale": self.scale}
         arrays = {name: value.numpy(force=True) for name, value in self.state.items()}
+        if self.scales_of_arcs is not None:
+            arrays[_SCALES] = self.scales_of_arcs
         return Saved(about | self.standard._asdict(), arrays)
 
     @classmethod
@@ -115,20 +128,27 @@ class Network:
             raise UsageError(f"the options of {model} describe a network that is too large")
         # The columns, and for those that see the graph the degrees in each direction.
         features = sizes.features - sizes.of_edges
-        if _sees_graph(model):
+        if sees_arcs(model):
             features = sizes.features + (3 if sizes.directed else 1)
         channels = (features, sizes.outputs, sizes.nodes)
         try:
             with torch.device("meta"):  # shapes alone: nothing is allocated
-                network = build(model, *channels[:2], num_nodes=sizes.nodes, **options)
+                network = _built(model, channels, sizes.nodes, sizes.described, options)
         except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
             raise UsageError(f"the options of {model} do not make a network ({error})") from error
-        state = {name: torch.from_numpy(array) for name, array in saved.arrays.items()}
+        scales = None
+        if sizes.described:
+            scales = saved.array(_SCALES, (len(sizes.described),))
+            if (scales <= 0).any():
+                raise UsageError(f"a network has {_SCALES} that are not above 0")
+        arrays = {name: array for name, array in saved.arrays.items() if name != _SCALES}
+        state = {name: torch.from_numpy(array) for name, array in arrays.items()}
         check_state(network, state)
         scale, spread, mean = (saved.value(name, float) for name in ("scale", "spread", "mean"))
         if not (min(scale, spread) > 0 and np.isfinite([scale, spread, mean]).all()):
             raise UsageError(f"a network has {scale=}, {spread=}, {mean=}")
-        return cls(model, options, channels, scale, state, Scale(mean, spread))
+        standard = Scale(mean, spread)
+        return cls(model, options, channels, scale, state, standard, sizes.described, scales)
 
 
 @dataclass(frozen=True)
@@ -155,7 +175,7 @@ class NetworkFamily(Family):
     @property
     def sees_graph(self) -> bool:
         """Whether it uses arcs."""
-        return _sees_graph(self.id)
+        return sees_arcs(self.id)
 
     def first(self, problem: Problem) -> list[Setting]:
         """The openers, what the fair table has taught, and the rest."""
@@ -163,23 +183,45 @@ class NetworkFamily(Family):
         directed = problem.neighbourhood.directed and problem.times is None
         if (space.directed_only and not directed) or not (self.sees_graph or problem.has_columns):
             return []
-        own, taught = space.own, [each for each in spaces.taught() if each.family == self.id]
+        own, taught = [*space.own], [each for each in spaces.taught() if each.family == self.id]
+        uses = self._uses_of_edges(problem)
+        of_edges = [each for each in space.of_edges if each.options["edges"] in uses]
         if not directed:
-            own, taught = (_without_directions(some, problem) for some in (own, taught))
-        first = [*own[: space.openers], *taught, *own[space.openers :]]
+            own, taught, of_edges = (
+                _without_directions(some, problem) for some in (own, taught, of_edges)
+            )
+        rest = taught + own[space.openers :]
+        if uses:
+            own, rest = ([_with_edges(setting) for setting in some] for some in (own, rest))
+        first = own[: space.openers] + of_edges[:1] + rest + of_edges[1:]
         return [setting for setting in first if self._can_train(setting.options)]
 
     def openers(self, problem: Problem) -> int:
         """How many of its first settings a search starts with."""
-        return spaces.listed().networks[self.id].openers
+        space, uses = spaces.listed().networks[self.id], self._uses_of_edges(problem)
+        return space.openers + any(one.options["edges"] in uses for one in space.of_edges)
+
+    def _uses_of_edges(self, problem: Problem) -> list[str]:
+        """What it may learn from attributes of arcs, if these have some: values of ``edges``.
+
+        Nothing where nodes have times: a relation is followed both ways, and so to later nodes.
+        """
+        if not problem.described or problem.times is not None or self.in_parts is not None:
+            return []
+        few = 0 < len(relations_of(problem.described)) <= _FEW_RELATIONS
+        known = map(str, spaces.listed().networks[self.id].choices.get("edges", []))
+        return [use for use in known if few or use != "relations"]
 
     def space(self, problem: Problem) -> Space:
         """The options of the model, and the numbers of a member."""
-        choices = {
+        choices: Space = {
             **spaces.listed().networks[self.id].choices,
             **spaces.listed().numbers["networks"],
         }
         without = {"direction": problem.neighbourhood.directed, "lam": self.has_memory}
+        if uses := self._uses_of_edges(problem):
+            choices["edges"] = [*uses]
+        without["edges"] = bool(uses)
         choices = {name: values for name, values in choices.items() if without.get(name, True)}
         return choices if problem.times is None else spaces.space_in_time(self.id, choices)
 
@@ -199,7 +241,8 @@ class NetworkFamily(Family):
         """On a graph in parts: networks whose outputs need not have all of it in RAM either."""
         if self.in_parts is None:
             return True
-        return self.has_memory and options.get("address") != "rows"
+        needs_all = options.get("address") == "rows" or options.get("edges", "none") != "none"
+        return self.has_memory and not needs_all
 
     def fit(
         self,
@@ -215,7 +258,8 @@ class NetworkFamily(Family):
         """
         options, standard = settings[0].options, _AS_IT_IS
         scale = feature_scale(problem.x if self.sees_graph else problem.own)
-        data = as_data(problem, self.id, scale)
+        of_arcs = problem.described, arc_scales(problem)
+        data = as_data(problem, self.id, scale, of_arcs[1])
         if not problem.classes:
             data, standard = standardised(data)
         fits: Fits = [{} for _ in settings]
@@ -230,12 +274,14 @@ class NetworkFamily(Family):
             return fits
         sizes = (data.x.shape[1], problem.objective.outputs(data.y), problem.nodes)
         device = find_device("cpu" if self.in_parts else self.device)
-        network = build(self.id, *sizes[:2], num_nodes=sizes[2], **options).to(device).eval()
+        network = _built(self.id, sizes, problem.nodes, problem.described, options)
+        network = network.to(device).eval()
         inputs = make_inputs(data, network, device)
         for (of_setting, split), result in zip(places, results, strict=False):
             if result.diverged or not result.epochs:
                 continue
-            part = Network(self.id, options, sizes, scale, result.state or {}, standard)
+            state = result.state or {}
+            part = Network(self.id, options, sizes, scale, state, standard, *of_arcs)
             said = part.of_network(network, inputs, problem.known(split))
             val = said[problem.masks.val[:, split]]
             if result.val_outputs is not None:
@@ -286,6 +332,24 @@ class NetworkFamily(Family):
         return results
 
 
+def _built(
+    model: str,
+    sizes: tuple[int, int, int],
+    nodes: int,
+    described: Sequence[ArcAttribute],
+    options: Mapping[str, Any],
+) -> NodeModel:
+    """A network for a graph of this many nodes, whose arcs have these attributes."""
+    return build(
+        model,
+        *sizes[:2],
+        num_nodes=nodes,
+        arc_attributes=len(described),
+        relations=len(relations_of(described)),
+        **options,
+    )
+
+
 def _without_directions(settings: Iterable[Setting], problem: Problem) -> list[Setting]:
     """The same settings where directions do not matter, so that some of them are alike."""
     changed: list[Setting] = []
@@ -299,61 +363,9 @@ def _without_directions(settings: Iterable[Setting], problem: Problem) -> list[S
     return changed
 
 
-def network_cost(problem: Problem, options: Mapping[str, Any], *, sees_graph: bool) -> Cost:
-    r"""What a network takes: the seconds of a few dozen epochs on a CPU, and its RAM.
-
-    Both are guessed. An epoch (a training step and an evaluation) of :math:`L` layers of width
-    :math:`D` takes about :math:`L D (5 |E| + 30 N)` nanoseconds of one thread, or :math:`10 L D N`
-    if it does not see the graph, and holds about :math:`40 L D N` bytes of activations; a graph
-    takes about 200 bytes and a microsecond for each of its :math:`|E|` arcs. These figures were
-    measured on 100,000 nodes with 2,000,000 arcs and are good to a factor of two. With :math:`C`
-    classes, logits and what is derived from them take about :math:`32 C N` bytes more.
-    """
-    hops, nodes, arcs = options.get("hops", 0), problem.nodes, problem.arcs.shape[1] * sees_graph
-    # Each map of fsgnn takes its steps by itself, on two graphs.
-    layers = hops * (hops + 1) if hops else options.get("num_layers", 1)
-    channels, graphs = layers * options.get("hidden_channels", 1), 2 if hops else 1
-    epoch = channels * (5e-9 * arcs + (3e-8 if sees_graph else 1e-8) * nodes)
-    held = 200 * graphs * arcs + (40 * channels + 32 * problem.classes) * nodes
-    seconds = 1e-6 * graphs * arcs + _FEWEST * epoch / torch.get_num_threads()
-    return Cost(seconds, held + kept_bytes(problem))
-
-
-def as_data(inputs: Inputs, model: str, scale: float) -> Data:
-    """The graph in the form that the trainer takes.
-
-    Columns are divided by ``scale``. A model that uses the graph gets those of edges, and the
-    logarithm of each node's degree, as well as a node's own.
-    """
-    if _sees_graph(model):
-        x = side_by_side([inputs.x / np.float32(scale), inputs.neighbourhood.degrees() / _DEGREE])
-    else:
-        x = inputs.own / np.float32(scale)
-    arcs, weights = inputs.as_received()
-    data = Data(
-        x=x if sparse.issparse(x) else torch.from_numpy(np.ascontiguousarray(x)),
-        y=torch.from_numpy(inputs.y),
-        edge_index=torch.from_numpy(arcs),
-        num_nodes=inputs.nodes,
-    )
-    if weights is not None:
-        data.edge_weight = torch.from_numpy(weights)
-    if isinstance(inputs, Problem):
-        masks = inputs.masks
-        data.train_mask, data.val_mask = map(torch.from_numpy, (masks.train, masks.val))
-        metric = inputs.objective.metric
-        data.metric, data.positive = metric.id, metric.positive
-    return data
-
-
-def feature_scale(x: Matrix) -> float:
-    """The root mean square of the features that are not 0."""
-    values = x.data if sparse.issparse(x) else x[x != 0]
-    return float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 1.0
-
-
-def _sees_graph(model: str) -> bool:
-    return model != "mlp"
+def _with_edges(setting: Setting) -> Setting:
+    """A setting that says that it learns nothing from attributes of arcs."""
+    return replace(setting, options={**setting.options, "edges": "none"})
 
 
 def _of_nodes(rows: Tensor, inputs: Inputs) -> Tensor:

@@ -30,12 +30,14 @@ class NetworkSpace:
     Attributes:
         choices: The options to choose from.
         own: The first settings, apart from those that the fair table has taught.
-        openers: How many of these differ so much that a search starts with all of them.
+        of_edges: Those for graphs whose arcs have attributes; the first that can be is an opener.
+        openers: How many of the others differ so much that a search starts with all of them.
         directed_only: Whether it is for directed graphs only.
     """
 
     choices: Mapping[str, Choice]
     own: Sequence[Setting]
+    of_edges: Sequence[Setting] = ()
     openers: int = 1
     directed_only: bool = False
 
@@ -54,7 +56,14 @@ def listed() -> Listed:
     """What there is to try, read when a search first asks."""
     tables = tomllib.loads((_FOLDER / "spaces.toml").read_text("utf-8"))
     networks = {
-        model: NetworkSpace(**table | {"own": [Setting(model, **own) for own in table["own"]]})
+        model: NetworkSpace(
+            **table
+            | {
+                name: [Setting(model, **given) for given in table[name]]
+                for name in ("own", "of_edges")
+                if name in table
+            }
+        )
         for model, table in tables["networks"].items()
     }
     numbers = msgspec.convert(tables["numbers"], dict[str, Space])
