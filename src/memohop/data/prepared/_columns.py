@@ -18,6 +18,7 @@ from memohop.data.prepared._arrays import ArrayFile, map_array
 from memohop.data.read_options import Roles
 from memohop.data.tables.column import FEW, is_mostly_zero
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
+from memohop.data.tables.leaks import Target
 from memohop.data.tables.sources import UnreadTable
 
 _BYTES = 16  # of a value while its column is fitted, roughly
@@ -34,7 +35,12 @@ class Encoding(NamedTuple):
 
 
 def fit_in_passes(
-    roles: Roles, encoder: ColumnEncoder | None, *, rows: int, memory: int
+    roles: Roles,
+    encoder: ColumnEncoder | None,
+    target: Target | None,
+    *,
+    rows: int,
+    memory: int,
 ) -> Encoding:
     """Fit columns of the node table, as many at a time as their part of the memory allows.
 
@@ -58,7 +64,7 @@ def fit_in_passes(
         for _ in columns():
             pass
         return Encoding(encoder, types, [])
-    encoder, warnings = fit_columns(columns(), roles.readings)
+    encoder, warnings = fit_columns(columns(), roles.readings, target=target)
     return Encoding(encoder, types | dict.fromkeys(encoder.text_names, pa.string()), warnings)
 
 

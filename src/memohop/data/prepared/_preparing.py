@@ -20,6 +20,7 @@ from memohop.data.prepared._many_files import Files, find_files, open_files
 from memohop.data.prepared._reading import Prepared, open_prepared
 from memohop.data.read_options import ReadOptions, Roles, find_roles
 from memohop.data.tables.labels import Labels, no_labels, read_labels, read_sets
+from memohop.data.tables.leaks import Target
 from memohop.data.tables.links import unused
 from memohop.errors import DataError, UsageError, whole_number
 from memohop.folders import NO_DIGEST, sealed, sha256_of, working_folders
@@ -156,7 +157,8 @@ def _write(
         count = links.add_nodes(work / "ids.arrow")
         progress(f"reading labels and columns of {count} nodes")
         labels = _write_targets(work, roles, options, count)
-        encoding = fit_in_passes(roles, options.encoder, rows=count, memory=memory // 4)
+        target = None if roles.label is None else Target(roles.label, labels.y)
+        encoding = fit_in_passes(roles, options.encoder, target, rows=count, memory=memory // 4)
         stored, of_values = write_features(table, encoding, work)
         progress("numbering and sorting the edges")
         lost = links.add_edges(drop_unknown=options.drop_unknown)

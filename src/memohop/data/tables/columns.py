@@ -20,6 +20,7 @@ from memohop.data.tables._number_columns import Code, Flag, Number, Time
 from memohop.data.tables._text_columns import Bag, Category, Pieces, Words
 from memohop.data.tables.cells import Cells, Reading, RejectColumn, SaysNothing
 from memohop.data.tables.column import Column, FeatureMatrix, Matrix
+from memohop.data.tables.leaks import Target
 from memohop.data.tables.times import TimeColumn
 from memohop.outputs import count, listed
 
@@ -181,15 +182,17 @@ def fit_columns(
     columns: Iterable[tuple[str, pa.ChunkedArray]],
     readings: Mapping[str, Reading] | None = None,
     kinds: Collection[type[Column]] | None = None,
+    target: Target | None = None,
 ) -> tuple[ColumnEncoder, list[str]]:
     """Fit columns, of which not more than one need be in RAM; some may be read as the user says.
 
     They are of ``kinds``, by default of :data:`KINDS`.
 
-    Lines tell of the first few columns that are read in an unexpected way, and name the others.
+    Lines tell of the first few columns that are read in an unexpected way, and name the others;
+    and before them of those that may be the label under another name.
     """
     kept: list[Column] = []
-    left_out, surprises = [], {}
+    left_out, surprises, leaks = [], {}, {}
     for name, column in columns:
         cells = Cells(name, column, (readings or {}).get(name))
         fitted = _fit_column(cells, kinds or KINDS)
@@ -199,16 +202,23 @@ def fit_columns(
         else:
             kept.append(fitted)
             surprise = fitted.surprise(cells)
+        if target is not None and (leak := target.leak(cells)):
+            leaks[name] = leak
         if surprise and cells.reading in (None, "numeric"):  # the user did not say how to read it
             surprises[name] = surprise
     texts = sum(isinstance(column, Bag) for column in kept)
     kept = [
         column.within(ENTRIES // texts) if isinstance(column, Bag) else column for column in kept
     ]
-    lines = [*surprises.values()][:_SURPRISES]
-    if more := [*surprises][_SURPRISES:]:
-        lines.append(f"so are the values of {len(more)} more: {listed(more)}")
+    lines = _first_few(leaks, "the same goes for") + _first_few(surprises, "so are the values of")
     return ColumnEncoder(tuple(kept), tuple(left_out)), lines
+
+
+def _first_few(lines: Mapping[str, str], others: str) -> list[str]:
+    """Lines on the first few columns, and one that names the others."""
+    more = [*lines][_SURPRISES:]
+    tail = [f"{others} {len(more)} more: {listed(more)}"] if more else []
+    return [*lines.values()][:_SURPRISES] + tail
 
 
 def _fit_column(cells: Cells, kinds: Collection[type[Column]]) -> Column | None:

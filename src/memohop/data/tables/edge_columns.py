@@ -116,6 +116,14 @@ class EdgeStatistics(NamedTuple):
             table = table.append_column(name, column)
         return table
 
+    def made_of(self) -> dict[str, list[str]]:
+        """The columns of the edge table that each column of the nodes is made of."""
+        sources: dict[str, list[str]] = {}
+        for look in _looks(self.fitted):
+            of = [column.name for column in (look.number, look.category) if column is not None]
+            sources |= dict.fromkeys(look.names(), of)
+        return {name: sources.get(name, []) for name in self.made}
+
     def known_to(self, encoder: ColumnEncoder) -> ColumnEncoder:
         """The encoder that was fitted to them, which makes them of later edges too."""
         made = tuple(column.name for column in encoder.columns if column.name in self.made)

@@ -22,6 +22,7 @@ from memohop.data.tables.column import Matrix
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
 from memohop.data.tables.edge_columns import EdgeStatistics
 from memohop.data.tables.labels import Labels, no_labels, read_labels, read_sets
+from memohop.data.tables.leaks import Target
 from memohop.data.tables.links import Links, node_ids, read_edges
 from memohop.data.tables.sources import TableLike, check_alike, open_table
 from memohop.data.tables.times import TimeColumn, check_comparable
@@ -148,6 +149,7 @@ def read_graph(
         readings=roles.readings | dict.fromkeys(of_edges.made, "numeric"),
         sets=roles.sets,
         times=times,
+        made_of=of_edges.made_of(),
     )
     if how.encoder is None and described.encoder is not None:
         encoder = replace(of_edges.known_to(described.encoder), time=time)
@@ -193,10 +195,12 @@ def describe_nodes(
     readings: Mapping[str, Reading] | None = None,
     sets: Mapping[str, str] | None = None,
     times: NDArray[np.float64] | None = None,
+    made_of: Mapping[str, Sequence[str]] | None = None,
 ) -> Described:
     """Features, labels and sets from a table without ids; without an encoder, one is fitted.
 
-    With times, it is fitted to the rows that are not later than all training nodes.
+    With times, it is fitted to the rows that are not later than all training nodes. ``made_of``
+    says which columns are made of which of the edge table.
     """
     labels = no_labels(table.num_rows, how.classes, how.task)
     if label is not None:
@@ -206,12 +210,13 @@ def describe_nodes(
     table = table.drop_columns([*(sets or {}).values()])
     encoder = how.encoder
     if encoder is None:
-        columns = table.columns
+        columns, y = table.columns, labels.y
         if times is not None and masks is not None:
-            early = pa.array(~(times > times[masks.train].max()))
-            columns = [column.filter(early) for column in columns]
+            early = ~(times > times[masks.train].max())
+            columns, y = [column.filter(pa.array(early)) for column in columns], y[early]
         named = zip(table.column_names, columns, strict=True)
-        encoder, surprises = fit_columns(named, readings)
+        target = None if label is None else Target(label, y, made_of or {})
+        encoder, surprises = fit_columns(named, readings, target=target)
         warnings += surprises
         notes += encoder.describe()
     x, told = encoder.transform(table)
