@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -10,12 +11,13 @@ import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from memohop import UsageError, load_model
+from memohop.fit._scorable import RankingWarning
 from memohop.fit.candidates._network_data import as_data
 from memohop.fit.estimators import GraphClassifier, MMPClassifier
 from memohop.report.fit import rare_text
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Classification, objective_of
-from tiny_problem import QUICK, ring, tiny_problem
+from tiny_problem import QUICK, ring, tiny_data, tiny_problem
 
 NODES = 400
 LINEAR = {"models": ["linear"], **QUICK}
@@ -48,6 +50,62 @@ def test_a_rare_class_counts_as_rare_whichever_name_sorts_first():
     assert first.rare.threshold == pytest.approx(last.rare.threshold, rel=1e-4)
     assert rare_text(first) == rare_text(last).replace("rare", "fraud")
     assert fitted(("common", "rare"), share=0.4).report_.metric == "accuracy"
+
+
+def test_a_smaller_class_that_can_hardly_be_told_is_to_be_found():
+    """Accuracy would choose what says that everyone is of the other one."""
+    with pytest.warns(RankingWarning, match="'left' is 19% of .*--metric accuracy") as told:
+        model = hardly_told()
+    assert len(told) == 1
+    report = model.report_
+    assert (report.metric, report.positive) == ("average_precision", 0)
+    assert 0.15 < report.rare.threshold < 0.5
+    assert "by the F1 score, call a node so" in rare_text(report)
+    assert (model.predict() == "right").all()  # what accuracy is for
+    with pytest.warns(RankingWarning, match="'left' is 19% of"):
+        assert hardly_told(positive="left").report_.positive == 0
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"metric": "accuracy"},
+        {"class_weight": "balanced"},
+        {"positive": "right"},
+        {"effect": 4.0},  # which tells it
+        {"share": 0.4},
+        {"nodes": 40},  # too few nodes of it for every part
+        {"names": ("left", "right", "both")},
+    ],
+)
+def test_accuracy_stays_where_it_says_something(changed, recwarn):
+    assert hardly_told(**changed).report_.metric == "accuracy"
+    assert not any(issubclass(warning.category, RankingWarning) for warning in recwarn)
+
+
+def hardly_told(share=0.2, effect=0.4, nodes=600, names=("right", "left"), **options):
+    generator = np.random.default_rng(0)
+    number = (generator.random(nodes) < share).astype(int)
+    number[: 30 * (len(names) - 2)] = 2
+    x = generator.normal(size=(nodes, 3)).astype(np.float32)
+    x[:, 0] += effect * number
+    return GraphClassifier(**LINEAR | options).fit(x, np.array(names)[number], edges=ring(nodes))
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_labels_of_test_nodes_do_not_decide_the_metric(told):
+    """However well they fit the columns, or not."""
+    generator = np.random.default_rng(0)
+    y = (generator.random(600) < 0.2).astype(int)
+    test = np.arange(600) % 5 == 0
+    x = generator.normal(size=(600, 3)).astype(np.float32)
+    x[:, 0] += 9 * y * (test != told)
+    masks = {"train_mask": ~test, "test_mask": test}
+    data = tiny_data(x=x, y=y, edge_index=ring(600), **masks)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankingWarning)
+        metric = GraphClassifier(**LINEAR).fit(data).report_.metric
+    assert metric == ("accuracy" if told else "average_precision")
 
 
 @pytest.mark.parametrize("name", ["average_precision", "roc_auc"])

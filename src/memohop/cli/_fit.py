@@ -87,8 +87,8 @@ def fit(
         trials: The most settings of each kind of model; as many as time allows by default.
         splits: How many splits of the labelled nodes; fewer where time is short and nodes are many.
         metric: What is to be high, or for errors low; by default accuracy, average_precision where
-            the positive one of two classes is rare, and r2 for numbers. roc_auc and
-            average_precision need two classes.
+            the positive one of two classes is rare or can hardly be told, and r2 for numbers.
+            roc_auc and average_precision need two classes.
         positive: The class to find, of two: the positive one of average_precision and of the
             report on the top of the ranking. By default the second one, or the first if it is rare.
         class_weight: balanced for classes that count alike in training, whatever their size.

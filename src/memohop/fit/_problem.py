@@ -413,7 +413,11 @@ class Problem(Inputs):
     def for_the_end(self) -> Problem:
         """The problem of the kept models, which learn from every label."""
         masks = self.masks._replace(train=self.masks.end_train, val=self.masks.end_val)
-        problem = replace(self, masks=masks)
+        return self.with_others(masks=masks)
+
+    def with_others(self, **changes: Any) -> Problem:
+        """The same graph and targets with other parts, or another objective."""
+        problem = replace(self, **changes)
         for name in ("neighbourhood", "labelled", "_views"):  # computed already
             vars(problem)[name] = getattr(self, name)
         return problem

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from memohop.data.arcs import in_unit, mean_weight
-from memohop.data.folds import make_masks
+from memohop.data.folds import Masks, make_masks
 from memohop.errors import UsageError, check_choice, real_number, whole_number
 from memohop.fit import _keep as keep
 from memohop.fit._candidate import Family, SearchProgress, by_the_clock, until
@@ -178,7 +178,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             chosen,
             classes=list(map(str, self._classes())),
             notes=given.notes,
-            named=getattr(self, "positive", None) is not None,
+            named=getattr(self, "positive", None) is not None
+            or problem.objective.metric.id == "average_precision",
             look=until(now + _LATER * max(end - now, 0.0)),
         )
         seconds = 0.0 if tried.stopped == "interrupted" else end - clock.monotonic()
@@ -328,14 +329,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             )
         check_consistent_length(x, given.labels.known, given.groups)
         y, objective = self._goal(given.labels)
-        masks = make_masks(
-            y,
-            splits=self.splits,
-            seed=seed,
-            own=given.own,
-            groups=given.groups,
-            both_classes=objective.metric.is_ranking,
-        )
+        masks = self._masks(given, y, objective, seed)
         arcs, weights = given.arcs(x.shape[0]), in_unit(given.weights, self.mean_weight_)
         problem = Problem(
             x,
@@ -356,6 +350,17 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             problem = replace(problem, values=values)
         check_scorable(problem, self._classes())
         return problem
+
+    def _masks(self, given: Given, y: NDArray[Any], objective: Objective, seed: int) -> Masks:
+        """The parts of each split."""
+        return make_masks(
+            y,
+            splits=self.splits,
+            seed=seed,
+            own=given.own,
+            groups=given.groups,
+            both_classes=objective.metric.is_ranking,
+        )
 
     @property
     def _balanced(self) -> bool:

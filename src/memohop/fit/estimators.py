@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Sequence
@@ -16,9 +17,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from memohop.data.tables import why_no_classes
 from memohop.errors import UsageError, unknown_name, whole_number
 from memohop.fit._candidate import Family
-from memohop.fit._given import GivenLabels, not_sortable
+from memohop.fit._given import Given, GivenLabels, not_sortable
 from memohop.fit._keep import load
-from memohop.fit._problem import Outputs
+from memohop.fit._problem import Outputs, Problem
+from memohop.fit._scorable import RankingWarning, check_scorable, class_to_find
 from memohop.fit.candidates._network import NetworkFamily
 from memohop.fit.estimator import GraphEstimator
 from memohop.training.metrics import METRICS, of_any_targets
@@ -26,6 +28,7 @@ from memohop.training.objective import Classification, Objective, Regression
 
 _LARGEST = 1e37  # number to predict: a model's output may be some times larger
 _RARE = 0.1  # share of one of two classes below which finding its nodes counts
+_TO_SEE = 0.05  # share of the time, at most, to see whether accuracy says anything
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -38,7 +41,9 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
 
     Args:
         metric: The score to maximise; by default ``accuracy``, or ``average_precision`` if the
-            positive one of two classes is rare.
+            positive one of two classes is rare (fewer than 10 % of the labelled nodes), or if
+            fewer than 30 % have it and boosted trees are not more often right than always saying
+            the other one.
         positive: The class whose nodes are to be found, of two: the positive one in
             ``average_precision``, and in the report on the top of the ranking. By default the
             second one, or the first if it is rare.
@@ -88,6 +93,35 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
                 f"{of_any_targets(METRICS[metric])}"
             )
         return numbers, Classification(METRICS[metric].of_class(positive))
+
+    def _problem(self, given: Given, seed: int) -> Problem:
+        """The problem to solve; by a ranking, if accuracy says nothing of a smaller class."""
+        problem = super()._problem(given, seed)
+        if self.metric is not None or self.class_weight is not None:
+            return problem
+        if problem.objective.metric.id != "accuracy":
+            return problem
+        number = class_to_find(problem, _TO_SEE * (math.inf if self.time is None else self.time))
+        if number is None or (self.positive is not None and number != self._positive([])):
+            return problem
+        objective = Classification(METRICS["average_precision"].of_class(number))
+        try:
+            masks = self._masks(given, problem.y, objective, seed)
+            ranked = problem.with_others(objective=objective, masks=masks)
+            check_scorable(ranked, self._classes())
+        except UsageError:  # not every part has nodes of it
+            return problem
+        smaller, larger = (repr(str(self._classes()[each])) for each in (number, 1 - number))
+        share = (problem.y == number).sum() / len(problem.labelled)
+        warnings.warn(
+            f"{smaller} is {share:.0%} of the labelled nodes, and boosted trees are right hardly "
+            f"more often than if they always said {larger}: models are chosen by how well they "
+            f"find {smaller}, average_precision (metric='accuracy', --metric accuracy, chooses by "
+            "the share that is right)",
+            RankingWarning,
+            stacklevel=5,
+        )
+        return ranked
 
     def _positive(self, rare: Sequence[int]) -> int:
         """The number of the positive class."""
