@@ -15,6 +15,7 @@ import memohop
 from memohop.data.arcs import collects
 from memohop.data.tables import read_graph
 from memohop.data.tables.columns import ColumnEncoder
+from memohop.data.tables.edge_columns import EdgeStatistics
 from memohop.errors import DataError, UsageError
 
 DAYS = ["2024-01-05", "2024-01-01", "2024-01-09", "2024-01-02", "2024-01-02", None]
@@ -93,7 +94,16 @@ def test_statistics_of_a_node_are_those_of_the_edges_that_it_knows(directed):
     }
     how = {"label": "kind", "time_column": "day", "edge_time": "since", "directed": directed}
     graph = read_graph(nodes, edges, **how)
-    timeless = replace(graph.encoder, time=None, edges=replace(graph.encoder.edges, time=None))
+    encoder, edge_columns = graph.encoder, graph.encoder.edges
+    columns = tuple(column for column in encoder.columns if "age at" not in column.name)
+    made = tuple(name for name in edge_columns.made if "age at" not in name)
+    timeless = replace(
+        encoder,
+        columns=columns,
+        time=None,
+        edges=replace(edge_columns, time=None, aged=False, made=made),
+    )
+    ageless = [place for place, name in enumerate(encoder.feature_names) if "age at" not in name]
     assert {"at"} == {*graph.encoder.edges.ways} or directed
     assert len(graph.encoder.edges.made) > 5
     assert not any("since" in name for name in graph.encoder.edges.made)
@@ -115,7 +125,25 @@ def test_statistics_of_a_node_are_those_of_the_edges_that_it_knows(directed):
         if not rows:
             some |= {"from": [(node + 1) % 30], "to": [(node + 2) % 30], "how": ["cash"]}
         own = read_graph(nodes, some, **{**graph.reading, "encoder": timeless}).x[node]
-        assert own == pytest.approx(graph.x[node], abs=1e-6)
+        assert own == pytest.approx(graph.x[node, ageless], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("edge_time", "least", "greatest"),
+    [
+        ("since", [None, 0, 0, 8, None, None, None], [None, 3, 0, 8, None, None, None]),
+        (None, [None, 4, 4, 8, None, 16, None], [None, 4, 4, 8, None, 16, None]),
+    ],
+)
+def test_edges_have_an_age_for_a_node_that_knows_them(monkeypatch, edge_time, least, greatest):
+    made, real = [], EdgeStatistics.of
+    monkeypatch.setattr(EdgeStatistics, "of", lambda *args: made.append(real(*args)) or made[0])
+    nodes = {"id": list("abcdefg"), "kind": list("xyxyxyx"), "day": [1, 5, 9, 13, 17, 21, None]}
+    edges = {"source": list("bbcdefg"), "target": list("aabbfbb"), "since": [2, 5, 9, 5, 3, 30, 1]}
+    read_graph(nodes, edges, label="kind", time_column="day", edge_time=edge_time, directed=True)
+    for statistic, expected in (("least", least), ("greatest", greatest)):
+        ages = made[0].made[f"age at its time of edges from it: {statistic}"]
+        assert ages.to_pylist() == expected
 
 
 def test_an_edge_that_no_end_comes_after_is_left_out_and_told():

@@ -46,6 +46,7 @@ class EdgeColumns(msgspec.Struct, frozen=True):
         on_arcs: Whether the features of the columns are attributes of arcs, too.
         repeated: Whether how often an arc comes is one.
         time: The column with times, if there is one.
+        aged: Whether edges have an age, since nodes have times.
     """
 
     columns: tuple[AnyKind, ...] = ()
@@ -54,6 +55,7 @@ class EdgeColumns(msgspec.Struct, frozen=True):
     on_arcs: bool = False
     repeated: bool = False
     time: TimeColumn | None = None
+    aged: bool = False
 
     @property
     def attributes(self) -> tuple[ArcAttribute, ...]:

@@ -6,14 +6,15 @@ of a number beside a category of few values, its mean where the category has eac
 these is the number of all edges, where edges that come again count again. If edges have no
 direction, those at either end of a node are taken together. Where a node has no such edge, a number
 of edges is 0 and all else is missing. With times, a node has only those edges that it may collect
-by (:func:`~memohop.data.arcs.collects`).
+by (:func:`~memohop.data.arcs.collects`), and their ages count as a number: the time of the node
+less that of the edge, or else of its other end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Literal, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +45,9 @@ Statistic: TypeAlias = Literal["number", "mean", "least", "greatest"]
 
 
 _Way: TypeAlias = Literal["from", "to", "at"]
+
+
+_AGE = Number("age at its time", False, False, 0.0, 1.0, None, None)
 
 
 class _Look(NamedTuple):
@@ -88,7 +92,7 @@ class EdgeStatistics(NamedTuple):
         kinds = [kind for kind in KINDS if kind not in (Pieces, Ngrams)]  # which have no statistics
         columns, surprises = fit_columns(named, roles.edge_readings, kinds)
         ways: tuple[_Way, ...] = ("at",) if links.listed_both_ways else ("from", "to")
-        fitted = EdgeColumns((), ways, time=rows.time)
+        fitted = EdgeColumns((), ways, time=rows.time, aged=rows.ages is not None)
         for column in columns.columns:
             more = replace(fitted, columns=(*fitted.columns, _with_frequent_values(column)))
             if len(_names(fitted)) < len(_names(more)) <= MOST:
@@ -136,6 +140,7 @@ class EdgeStatistics(NamedTuple):
     ) -> list[str]:
         """A line for each edge table on its columns; those of an earlier graph are known."""
         used = [column.name for column in self.fitted.columns]
+        made_of = [*([str(roles.edge_time or roles.time)] if self.fitted.aged else []), *used]
         lines = []
         for table in tables:
             known = {*roles.of_edges, *roles.dropped, *used}
@@ -145,7 +150,7 @@ class EdgeStatistics(NamedTuple):
                 example = next(iter(self.made))
                 told.insert(
                     0,
-                    f"from {listed(used)}, {count(len(self.made), 'statistic')} of each node's "
+                    f"from {listed(made_of)}, {count(len(self.made), 'statistic')} of each node's "
                     f"edges become columns of the node, such as {example!r}",
                 )
             lines += [f"{table.name}: {'; '.join(told)}"] * bool(told)
@@ -170,13 +175,13 @@ def _statistics(
     rows = dict(_nodes_of(edges))
     made: dict[str, pa.Array] = {}
     for look in _looks(fitted):
-        row, node = rows[look.way]
+        row, node, ages = rows[look.way]
         parts, values, known = 1, None, None
         if look.category is not None:
             parts, position = len(look.category.values), positions[look.category.name][row]
             node, known = node * parts + position, position >= 0
         if look.number is not None:
-            values = numbers[look.number.name][row]
+            values = ages if look.number is _AGE else numbers[look.number.name][row]
             there = ~np.isnan(values)
             known = there if known is None else known & there
         if known is not None and not known.all():
@@ -193,15 +198,18 @@ def _statistics(
     return made, notes
 
 
-def _nodes_of(edges: EdgeRows) -> Iterator[tuple[_Way, tuple[NDArray[np.int64], ...]]]:
-    """For each way, the rows of edges, and the node to which each of them counts."""
+def _nodes_of(edges: EdgeRows) -> Iterator[tuple[_Way, tuple[NDArray[Any], ...]]]:
+    """For each way, the rows of edges, the node to which each of them counts, and its age there."""
     source, target = edges.ends
     counts = np.ones(edges.ends.shape, dtype=bool) if edges.counts is None else edges.counts
+    ages = np.full(edges.ends.shape, np.nan) if edges.ages is None else edges.ages
     begins, ends = map(np.flatnonzero, counts)
     others = np.flatnonzero(counts[1] & (source != target))  # a loop is at its node once
-    yield "from", (begins, source[begins])
-    yield "to", (ends, target[ends])
-    yield "at", (np.concatenate((begins, others)), np.concatenate((source[begins], target[others])))
+    of_source = begins, source[begins], ages[0, begins]
+    yield "from", of_source
+    yield "to", (ends, target[ends], ages[1, ends])
+    of_others = others, target[others], ages[1, others]
+    yield "at", tuple(map(np.concatenate, zip(of_source, of_others, strict=True)))
 
 
 def _with_frequent_values(column: Column) -> Column:
@@ -219,8 +227,11 @@ def _looks(fitted: EdgeColumns) -> Iterator[_Look]:
     categories = [column for column in fitted.columns if isinstance(column, Category)]
     codes = [column.category for column in fitted.columns if isinstance(column, Code)]
     few = [category for category in categories if len(category.values) <= _FEW]
-    for way in fitted.ways if numbers or categories else ():
+    for way in fitted.ways if numbers or categories or fitted.aged else ():
         yield _Look(way, ("number",))
+        if fitted.aged:
+            yield _Look(way, ("mean", "least", "greatest"), _AGE)
+            yield from (_Look(way, ("least",), _AGE, category) for category in few)
         for number in numbers:
             is_flag = isinstance(number, Flag)
             yield _Look(way, ("mean",) if is_flag else ("mean", "least", "greatest"), number)

@@ -34,6 +34,7 @@ class EdgeRows(NamedTuple):
     ends: NDArray[np.int64]  # [2, rows]
     time: TimeColumn | None = None  # of the edge table
     counts: NDArray[np.bool_] | None = None  # at which ends an edge does, [2, rows]; or at both
+    ages: NDArray[np.float64] | None = None  # at the times of its ends, [2, rows]
 
 
 class Links(NamedTuple):
@@ -179,7 +180,9 @@ def _in_time(
     told, kept = [tell_order(str(roles.time), ~ever, late)], ~late
     if columns.num_columns:  # without, it has no rows
         columns = columns.filter(pa.array(kept))
-    return EdgeRows(columns, ends[:, kept], time, counts[:, kept]), kept, told
+    began = times[ends[::-1]] if since is None else since
+    ages = (times[ends] - began)[:, kept]
+    return EdgeRows(columns, ends[:, kept], time, counts[:, kept], ages), kept, told
 
 
 def _one_table(tables: Sequence[pa.Table]) -> pa.Table:
