@@ -17,6 +17,7 @@ from memohop.data.folds import Masks
 from memohop.errors import UsageError
 from memohop.fit._curve import Curve, CurveKind, curves_for
 from memohop.fit._neighbourhood import Matrix, Neighbourhood
+from memohop.fit._places import Places
 from memohop.fit._saved import Saved, Sizes
 from memohop.fit._values import Ends, ValueLabels
 from memohop.fit._views import (
@@ -272,12 +273,14 @@ class Problem(Inputs):
         groups: The group of each node, ``[nodes]``: no part divides one, and each counts once in
             intervals; None if nodes have nothing to do with each other.
         values: The columns with many values that nodes share, and their features.
+        places: Pairs of columns that are longitude and latitude; None without any.
     """
 
     objective: Objective
     masks: Masks
     groups: NDArray[Any] | None = field(default=None, kw_only=True)
     values: Mapping[str, Ends] = field(default_factory=dict, kw_only=True)
+    places: Places | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "of_fit", self.nodes)  # it is the graph of fit
@@ -370,7 +373,8 @@ class Problem(Inputs):
                 plain = self.view("neighbours", means, columns, extras=extras)
                 self._views[key] = plain.seeing(sees, self)
             else:
-                self._views[key] = View.fit(self, sees, self.classes, means, columns, extras)
+                plain = View.fit(self, sees, self.classes, means, columns, extras)
+                self._views[key] = replace(plain, places=self.places)
         return self._views[key]
 
     def features(self, sees: Sees, split: int, **options: Any) -> Matrix:

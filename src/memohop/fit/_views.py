@@ -32,6 +32,7 @@ from sklearn.decomposition import TruncatedSVD
 
 from memohop.errors import MemohopWarning, UsageError, check_choice
 from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
+from memohop.fit._places import Places, checked_places, points
 from memohop.fit._saved import Saved, Sizes
 from memohop.fit._structure import COSTLY
 from memohop.fit._values import Ends, value_shares
@@ -111,6 +112,7 @@ class View:
         components: The combinations of which means over the neighbours are taken.
         one_hop_apart: Whether the means over one hop are of the columns themselves.
         basis: For positions, :math:`\mathbf{D}^{-1/2} \mathbf{V}` of each direction side by side.
+        places: Longitudes and latitudes, which become points on a sphere.
         values: The columns of which nodes with the same value share labels, and the first and the
             last but one of their features.
         structure: How much of the structure is seen.
@@ -127,6 +129,7 @@ class View:
     values: Mapping[str, Ends] = field(default_factory=dict)
     structure: Structure = "none"
     spread_of: NDArray[np.int64] | None = None
+    places: Places | None = None
     _made: list[tuple[Neighbourhood, Rows, Matrix]] = field(default_factory=list, repr=False)
 
     @property
@@ -200,7 +203,8 @@ class View:
         x = inputs.own if self.sees == "columns" else inputs.x
         x = x if rows is EVERY else x[rows]
         # Of sparse columns, the sum of a row is the same wherever it stands.
-        return x if self.columns is None else sparse.csr_array(x) @ self.columns.T
+        own = x if self.columns is None else sparse.csr_array(x) @ self.columns.T
+        return own if self.places is None else side_by_side([own, points(x, self.places)])
 
     def with_shares(
         self, inputs: Inputs, shares: Sequence[NDArray[np.float32]], rows: Rows = EVERY
@@ -226,6 +230,8 @@ class View:
             named[row] if isinstance(row, int) else Feature("own", row)
             for row in _stood_for(self.columns, len(named))
         ]
+        for longitude, latitude in [] if self.places is None else self.places[:, :, 0].astype(int):
+            names += [named[at] for at in (longitude, longitude, latitude)]
         each = max(self.classes, 1) + 1  # the shares or the mean, and the number of labels
         of_values = [Feature("labels", f"same {name}") for name in self.values for _ in range(each)]
         if self.sees == "columns":
@@ -300,8 +306,8 @@ class View:
         """What :meth:`from_saved` needs."""
         names = ("sees", "one_hop_apart", "values", "structure")
         about = {name: getattr(self, name) for name in names}
-        names = ("columns", "components", "basis", "spread_of")
-        arrays = {name: getattr(self, name) for name in names}
+        held = ("columns", "components", "basis", "spread_of", "places")
+        arrays = {name: getattr(self, name) for name in held}
         return Saved(about, {name: value for name, value in arrays.items() if value is not None})
 
     @classmethod
@@ -327,6 +333,9 @@ class View:
             spread_of = saved.array("spread_of", (None,), np.int64)
             if not np.isin(spread_of, np.arange(sizes.features)).all():
                 raise UsageError("a view has the spread of columns that are not there")
+        places = None
+        if "places" in saved.arrays:
+            places = checked_places(saved.array("places", (None, 2, 4), np.float64), width)
         return cls(
             sees,
             sizes.classes,
@@ -338,6 +347,7 @@ class View:
             values,
             structure,
             spread_of,
+            places,
         )
 
 

@@ -348,6 +348,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         if given.encoder is not None and given.times is None:  # labels may be of later nodes
             values = many_valued(x, given.encoder.of_values, max(problem.classes, 1))
             problem = replace(problem, values=values)
+        if given.encoder is not None and given.encoder.places:
+            problem = replace(problem, places=given.encoder.coordinates)
         check_scorable(problem, self._classes())
         return problem
 

@@ -17,6 +17,7 @@ from memohop.data.arcs import ArcAttribute
 from memohop.data.read_options import check_there
 from memohop.data.tables._ngrams import Ngrams
 from memohop.data.tables._number_columns import Code, Flag, Number, Time
+from memohop.data.tables._places import coordinate, pairs_of
 from memohop.data.tables._text_columns import Bag, Category, Pieces, Words
 from memohop.data.tables.cells import Cells, Reading, RejectColumn, SaysNothing
 from memohop.data.tables.column import Column, FeatureMatrix, Matrix
@@ -83,12 +84,14 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
         left_out: The columns without information.
         edges: The columns of the edge table that some of these columns are made of.
         time: The column of the node table with times, which has no features; None without.
+        places: Pairs of columns that are longitude and latitude.
     """
 
     columns: tuple[AnyKind, ...]
     left_out: tuple[str, ...] = ()
     edges: EdgeColumns = EdgeColumns()
     time: TimeColumn | None = None
+    places: tuple[tuple[str, str], ...] = ()
 
     def transform(self, table: pa.Table) -> tuple[Matrix, list[str]]:
         """The features of a table with these columns, and notes on values that did not fit.
@@ -159,6 +162,21 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
         return ends
 
     @property
+    def coordinates(self) -> NDArray[np.float64]:
+        """Of each of :attr:`places`, longitude and latitude, ``[places, 2, 4]``.
+
+        These are the number of the feature, mean and standard deviation of its values, and the
+        feature that says where it is missing, or -1.
+        """
+        numbers, first = {}, 0
+        for column in self.columns:
+            if isinstance(column, Number):
+                flag = first + len(column.names()) if column.missing else -1
+                numbers[column.name] = first, column.mean, column.std, flag
+            first += len(column.feature_names)
+        return np.array([[numbers[name] for name in pair] for pair in self.places], dtype=float)
+
+    @property
     def text_names(self) -> list[str]:
         """The columns that must be read as they are spelled."""
         return [column.name for column in self.columns if column.verbatim]
@@ -195,6 +213,7 @@ def fit_columns(
     """
     kept: list[Column] = []
     left_out, surprises, leaks = [], {}, {}
+    coordinates: dict[tuple[str, ...], str] = {}
     for name, column in columns:
         cells = Cells(name, column, (readings or {}).get(name))
         fitted = _fit_column(cells, kinds or KINDS)
@@ -204,6 +223,8 @@ def fit_columns(
         else:
             kept.append(fitted)
             surprise = fitted.surprise(cells)
+            if words := coordinate(fitted, cells):
+                coordinates[words] = name
         if target is not None and (leak := target.leak(cells)):
             leaks[name] = leak
         if surprise and cells.reading in (None, "numeric"):  # the user did not say how to read it
@@ -213,7 +234,13 @@ def fit_columns(
         column.within(ENTRIES // texts) if isinstance(column, Bag) else column for column in kept
     ]
     lines = _first_few(leaks, "the same goes for") + _first_few(surprises, "so are the values of")
-    return ColumnEncoder(tuple(kept), tuple(left_out)), lines
+    places = pairs_of(coordinates)
+    lines += [
+        f"columns {longitude!r} and {latitude!r} are taken for longitude and latitude, and become "
+        "points on a sphere, too"
+        for longitude, latitude in places
+    ]
+    return ColumnEncoder(tuple(kept), tuple(left_out), places=places), lines
 
 
 def _first_few(lines: Mapping[str, str], others: str) -> list[str]:

@@ -2,6 +2,7 @@ r"""The nearest neighbours in the space of the columns.
 
 The columns are those that are rarely 0, numbers for the most part: distances in words and rare
 categories say little. They are standardised by mean and standard deviation of the training nodes.
+Instead of longitude and latitude these are points in space, with one scale for all its directions.
 With distances :math:`d_1 \le \dots \le d_k` to the :math:`k` nearest of these, neighbour :math:`j`
 votes for its class, or with its number, with the weight
 
@@ -161,9 +162,12 @@ class NearestFamily(ViewFamily):
     ) -> Learned:
         """Standardise the columns: the rest is done when it is asked for neighbours."""
         train = problem.masks.train[problem.labelled, split]
-        columns = problem.numbers.astype(np.int32)
+        columns = _columns(problem, features.shape[1])
         x, y = _dense(features[train], columns), problem.y[problem.labelled[train]]
         mean, spread = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
+        if problem.places is not None:  # one scale for all directions in space
+            of_points = spread[-3 * len(problem.places) :].reshape(-1, 3)
+            of_points[:] = np.sqrt(np.mean(of_points**2, axis=1, keepdims=True))
         mean, spread = mean.astype(np.float32), np.where(spread > 0, spread, 1).astype(np.float32)
         weights, shares = np.ones((2, max(problem.classes, 1)))
         if problem.classes:
@@ -188,6 +192,15 @@ class NearestFamily(ViewFamily):
     def bytes_of_feature(self, outputs: int) -> int:
         """None beside the table."""
         return 0
+
+
+def _columns(problem: Problem, features: int) -> NDArray[np.int32]:
+    """The numbers; of places the points in space, which are the last of the features."""
+    columns = problem.numbers
+    if problem.places is not None:
+        columns = np.setdiff1d(columns, problem.places[:, :, 0])
+        columns = np.append(columns, np.arange(features - 3 * len(problem.places), features))
+    return columns.astype(np.int32)
 
 
 def _dense(features: Matrix, columns: NDArray[np.int32]) -> NDArray[np.float32]:
