@@ -233,11 +233,12 @@ def fit_ten_lightgbm(case: Case, setting: dict[str, Any], seen: np.ndarray) -> n
 
 
 def fit_extra_trees(case: Case, setting: dict[str, Any], seen: np.ndarray) -> np.ndarray:
-    """scikit-learn's extra trees."""
+    """scikit-learn's extra trees; a split sees the root of the number of columns, or more."""
     x = joined(case, seen, setting["edges"])
     kind = ExtraTreesClassifier if case.classes else ExtraTreesRegressor
     words = {"random_state": 0, "n_jobs": torch.get_num_threads()}
-    model = kind(setting["trees"], max_features=setting["max_features"], **words)
+    drawn = min(round(setting["roots"] * x.shape[1] ** 0.5), x.shape[1])
+    model = kind(setting["trees"], max_features=drawn, **words)
     return _outputs(case, model.fit(x[seen], case.y[seen]), x)
 
 
@@ -256,7 +257,7 @@ def fit_nearest(case: Case, setting: dict[str, Any], seen: np.ndarray) -> np.nda
 
 
 _EDGES = ["none", "merged", "ways"]
-QUICK = Rival("quick", {"edges": _EDGES, "max_features": ["sqrt"], "trees": [100]}, fit_extra_trees)
+QUICK = Rival("quick", {"edges": _EDGES, "roots": [1], "trees": [100]}, fit_extra_trees)
 RIVALS = (
     Rival(
         "lightgbm",
@@ -283,7 +284,7 @@ RIVALS = (
     Rival("ten-lightgbm", {"edges": _EDGES}, fit_ten_lightgbm),
     Rival(
         "ten-trees",
-        {"edges": _EDGES, "max_features": ["sqrt", 0.3], "trees": [300]},
+        {"edges": _EDGES, "roots": [1, 4], "trees": [300]},
         fit_extra_trees,
     ),
     Rival("ten-nearest", {"edges": _EDGES[:2], "k": [1, 5, 15, 40]}, fit_nearest),

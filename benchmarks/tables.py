@@ -100,7 +100,8 @@ class Runs:
         if not path.exists():
             begin = time.monotonic()
             outputs, tried = self._run(name, case, folder)
-            np.savez(path, outputs=outputs, seconds=time.monotonic() - begin, tried=tried)
+            took, single = time.monotonic() - begin, outputs.astype(np.float32)
+            np.savez_compressed(path, outputs=single, seconds=took, tried=tried)
         with np.load(path) as stored:
             return stored["outputs"], float(stored["seconds"]), int(stored["tried"])
 
