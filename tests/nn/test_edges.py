@@ -119,7 +119,7 @@ def test_weights_of_arcs_equal_the_dense_equation(direction, self_loops, norm, w
     matrix, columns = full(made), attributes(self_loops, weights)
 
     def equation(layer, hidden):
-        factors = 2 / (1 + (-columns @ layer.theta).exp())
+        factors = 2 / (1 + (-10 * columns @ layer.theta).exp())
         return (factors * matrix) @ hidden @ layer.conv.linear.weight.t() + layer.conv.bias
 
     assert_equations(ArcWeightConv(GraphConv(4, 5), CHANNELS), equation, made)
@@ -276,7 +276,7 @@ def test_all_derivatives_alone_and_in_company(name, check_derivatives):
     def dense(hidden, *parameters):
         given = dict(zip(names, parameters, strict=True))
         if name == "weights":
-            factors = 2 / (1 + (-columns @ given["theta"]).exp())
+            factors = 2 / (1 + (-10 * columns @ given["theta"]).exp())
             mapped = hidden @ given["conv.linear.weight"].mT
             return (factors * matrix) @ mapped + given["conv.bias"]
         if name == "relations":

@@ -15,18 +15,23 @@ if TYPE_CHECKING:
     from memohop.nn._convolution import Arcs, Hidden
 
 
+_STEEPNESS = 10  # of weights of arcs
+
+
 class ArcWeightConv(nn.Module):
     r"""A convolution in which the weight of each arc is learned from its attributes.
 
     .. math::
         \mathbf{M}_i = \sum_j s(\theta^\top\mathbf{x}_{ij})\,\mathbf{A}_{ij}\mathbf{C}_j\mathbf{W}
-            + \mathbf{b}, \qquad s(z) = \frac{2}{1 + e^{-z}}
+            + \mathbf{b}, \qquad s(z) = \frac{2}{1 + e^{-10 z}}
 
     for a convolution :math:`\mathbf{A}\mathbf{C}\mathbf{W} + \mathbf{b}`, with
     :math:`\mathbf{x}_{ij}` as in :attr:`memohop.Graph.entry_attributes`, whose 1 for each
     direction makes part of :math:`\theta` a bias. :math:`\theta` is 0 before training, so all
     arcs begin with weight 1, as without attributes. Weights stay between 0 and 2: an arc can be
-    switched off, and no message grows beyond twice the plain one. The
+    switched off, and no message grows beyond twice the plain one. The 10 lets :math:`\theta` be of
+    the size of other weights, about 0.2: Adam changes all by the same amount in a step, whatever
+    their gradient, and without it arcs would differ little when training ends. The
     :math:`\mathbf{A}_{ij}` are not normalised again, so a node whose arcs all count little
     receives little.
 
@@ -52,7 +57,7 @@ class ArcWeightConv(nn.Module):
     def forward(self, hidden: Hidden, graph: Arcs, *conv_args: Any) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
         scores = entry_attributes_of(graph, len(self.theta)).to(self.theta.dtype) @ self.theta
-        return self.conv(hidden, graph.weighed(2 * scores.sigmoid()), *conv_args)
+        return self.conv(hidden, graph.weighed(2 * (_STEEPNESS * scores).sigmoid()), *conv_args)
 
 
 class RelationConv(nn.Module):
