@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 import memohop
 from memohop import DataError, GraphClassifier, UsageError
+from memohop.fit import _values
 from memohop.fit._candidate import Setting
 from memohop.fit._given import as_given, given_to_fit
 from memohop.fit._neighbourhood import Neighbourhood
@@ -44,7 +45,7 @@ def tables():
         "size": size,
         "age": generator.normal(size=NODES),
         "colour": generator.choice(["red", "green", "blue"], NODES),
-        "club": generator.choice([f"club {number}" for number in range(24)], NODES),
+        "club": generator.permutation([f"club {number % 24}" for number in range(NODES)]),
         "day": TIMES,
         "kind": kinds[(size + generator.normal(size=NODES) > 0).astype(int)],
     }
@@ -115,7 +116,10 @@ def problem_and_graphs(directed):
     estimator = GraphClassifier(splits=2)
     estimator.mean_weight_ = None
     read_first = read(directed=directed)
-    problem = estimator._problem(given_to_fit(read_first, None, None), 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_values, "_MANY", 9)  # clubs, of which a small table has few
+        problem = estimator._problem(given_to_fit(read_first, None, None), 0)
+    assert "club" in problem.values
     known = problem.masks.train[:, 0] | problem.masks.val[:, 0]
     one = replace(problem._showing(known), overall=np.array([0.5, 0.5]))
     how = {**read_first.reading, "encoder": read_first.encoder, "classes": read_first.classes}

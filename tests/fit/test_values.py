@@ -49,7 +49,7 @@ def indicators(values):
     return np.hstack([np.eye(9, dtype=np.float32)[column, 1:] for column in values.T])
 
 
-def _slow(codes, y, classes, overall, node):
+def _slow(codes, y, classes, overall, node, times):
     """The labels of others with the value, of other folds if the node has a label itself."""
     numbers = np.random.PCG64(1).random_raw(len(y)) % 5
     known = y >= 0 if classes else ~np.isnan(y)
@@ -60,6 +60,7 @@ def _slow(codes, y, classes, overall, node):
             for other in np.flatnonzero(known)
             if column[other] == column[node] != 0
             and not (known[node] and numbers[other] == numbers[node])
+            and (np.isnan(times[other]) or times[other] < times[node])
         ]
         if classes:
             sums = np.array([labels.count(number) for number in range(classes)])
@@ -78,17 +79,20 @@ def tables(draw):
     y = generator.integers(-1, 3, nodes)
     if draw(st.booleans()):
         y = np.where(y < 0, np.nan, 10.0 ** generator.uniform(-3, 9, nodes) * (1 - y))
-    return values, y
+    times = None if draw(st.booleans()) else generator.choice([1.0, 2.0, 2.5, 1e9, np.nan], nodes)
+    return values, y, times
 
 
 @pytest.mark.fuzz
 @given(tables())
 def test_the_labels_of_a_node_are_those_of_others_with_its_value(table):
-    codes, y = table
+    codes, y, times = table
     classes, overall = (0, np.array([0.5])) if y.dtype == float else (3, np.array([0.2, 0.3, 0.5]))
-    shares = value_shares(indicators(codes), y, classes, COLUMNS, overall)
+    x, told = indicators(codes), {"overall": overall, "times": times}
+    shares = value_shares(x, y, classes, COLUMNS, **told)
+    moments = np.full(len(y), np.nan) if times is None else times
     for node in range(len(y)):
-        slow = _slow(codes, y, classes, overall, node)
+        slow = _slow(codes, y, classes, overall, node, moments)
         size = np.nan_to_num(np.abs(y)).sum() * np.finfo(np.float32).eps
         assert shares[node] == pytest.approx(np.array(slow), rel=1e-6, abs=4 * size)
 
@@ -96,16 +100,42 @@ def test_the_labels_of_a_node_are_those_of_others_with_its_value(table):
 @pytest.mark.fuzz
 @given(tables())
 def test_its_own_label_changes_nothing_for_a_node(table):
-    codes, y = table
+    codes, y, times = table
     classes, overall = (0, np.array([0.5])) if y.dtype == float else (3, np.array([0.2, 0.3, 0.5]))
-    x = indicators(codes)
-    shares = value_shares(x, y, classes, COLUMNS, overall)
+    x, told = indicators(codes), {"overall": overall, "times": times}
+    shares = value_shares(x, y, classes, COLUMNS, **told)
     for node in np.flatnonzero(y >= 0 if classes else ~np.isnan(y)):
         other = y.copy()
         other[node] = (y[node] + 1) % 3 if classes else 1e6 * y[node] - 7
-        assert (value_shares(x, other, classes, COLUMNS, overall)[node] == shares[node]).all()
-        alone = value_shares(x, y, classes, COLUMNS, overall, rows=np.array([node]))
+        assert (value_shares(x, other, classes, COLUMNS, **told)[node] == shares[node]).all()
+        alone = value_shares(x, y, classes, COLUMNS, **told, rows=np.array([node]))
         assert (alone == shares[node]).all()
+
+
+@pytest.mark.fuzz
+@given(tables(), st.integers(0, 2**32 - 1))
+def test_in_time_no_later_label_changes_anything_for_a_node(table, seed):
+    """Nor do later values; also for nodes of another graph, which hear what fit has learned."""
+    codes, y, _ = table
+    generator, nodes = np.random.default_rng(seed), len(y)
+    classes, overall = (0, np.array([0.5])) if y.dtype == float else (3, np.array([0.2, 0.3, 0.5]))
+    times, cut = generator.permutation(nodes).astype(float), nodes // 2
+    times[generator.random(nodes) < 0.1] = np.nan
+    late = times >= cut
+    others, scrambled = codes.copy(), y.copy()
+    others[late] = generator.integers(0, 9, (late.sum(), 2))
+    scrambled[late] = generator.permutation(y)[late]
+    told = {"overall": overall, "times": times}
+    for of_fit in (False, True):
+        said = []
+        for values, labels in ((codes, y), (others, scrambled)):
+            x, nothing = indicators(values), {}
+            if of_fit:
+                learned = ValueLabels.of(x, COLUMNS, labels, classes, times)
+                nothing = {"of_fit": learned}
+                labels = np.full_like(labels, -1 if classes else np.nan)
+            said.append(value_shares(x, labels, classes, COLUMNS, **told, **nothing)[~late])
+        assert (said[0] == said[1]).all()
 
 
 def test_values_that_no_other_node_has_say_what_holds_overall():
@@ -229,8 +259,9 @@ DAMAGE = {
     "another type": ("values.values", lambda values: values.astype(np.int64)),
     "fewer": ("values.labels", lambda labels: labels[:3].copy()),
     "no class": ("values.labels", lambda labels: labels - 1),
-    "never": ("values.times", lambda times: 0 * times),
-    "too often": ("values.times", lambda times: times + 400),
+    "never": ("values.counts", lambda counts: 0 * counts),
+    "too often": ("values.counts", lambda counts: counts + 400),
+    "no moment": ("values.moments", lambda moments: moments * -np.inf),
 }
 
 

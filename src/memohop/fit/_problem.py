@@ -439,7 +439,8 @@ class Problem(Inputs):
     def as_another_graph(self, split: int) -> Inputs:
         """The graph as if it were another one than that of ``fit``, and no label were known."""
         overall = self._showing(self.masks.train[:, split]).overall_shares(self.classes)
-        of_values = ValueLabels.of(self.x, self.values, self.known(split), self.classes)
+        known = self.known(split)
+        of_values = ValueLabels.of(self.x, self.values, known, self.classes, self.times)
         return self._showing(False, overall=overall, value_labels=of_values)
 
     def _showing(self, learned: Any, **more: Any) -> Inputs:

@@ -194,7 +194,7 @@ class View:
         if self.sees != "columns":
             makes["ways"] = partial(inputs.neighbourhood.label_shares, **told)
         if self.values:
-            told |= {"columns": self.values, "of_fit": inputs.value_labels}
+            told |= {"columns": self.values, "of_fit": inputs.value_labels, "times": inputs.times}
             makes["values"] = partial(value_shares, inputs.x, **told)
         return makes
 

@@ -194,7 +194,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.directed_ = problem.neighbourhood.directed
         self.overall_ = self.graph_.overall_shares(problem.classes)
         self.value_labels_ = ValueLabels.of(
-            problem.x, problem.values, self.graph_.y, problem.classes
+            problem.x, problem.values, self.graph_.y, problem.classes, problem.times
         )
         model = fit_to_all(problem, kinds, chosen, seconds=seconds, progress=tell, workers=workers)
         stopped = "interrupted" if interrupted() else record.stopped
@@ -345,7 +345,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             described=given.described,
             times=given.times,
         )
-        if given.encoder is not None and given.times is None:  # labels may be of later nodes
+        if given.encoder is not None:
             values = many_valued(x, given.encoder.of_values, max(problem.classes, 1))
             problem = replace(problem, values=values)
         if given.encoder is not None and given.encoder.places:
