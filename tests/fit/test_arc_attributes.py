@@ -11,7 +11,9 @@ from memohop import GraphClassifier, UsageError
 from memohop.errors import MemohopWarning
 from memohop.explain import explain_fit
 from memohop.fit import _given
+from memohop.fit._candidate import Setting
 from memohop.fit._inputs import read_alike
+from memohop.fit.candidates._linear import LinearFamily
 from saved_models import tables
 from tiny_problem import QUICK, ring, tiny_data
 
@@ -26,7 +28,11 @@ def as_data(arcs=RING, **more):
 
 
 def fitted_to(*data):
-    return GraphClassifier(models=["linear+neighbours"], **QUICK).fit(*data)
+    """A model that takes them."""
+    apart = Setting("linear+neighbours", {"ways": "apart"}, {"freedom": 1.0})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LinearFamily, "first", lambda self, problem: [apart])
+        return GraphClassifier(models=["linear+neighbours"], **QUICK).fit(*data)
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ FORGERIES = [
     (("n_features_in_",), 4, "a part has"),
     (("n_features_in_",), 10**12, "a part has"),
     (("n_features_in_",), "3", "Expected `int`"),
-    (("directed_",), True, "which its view does not make"),
+    (("directed_",), False, "are not those of a network"),
     (("classes_",), ["ham"], "different names"),
     (("classes_",), ["ham", "ham"], "different names"),
     (("classes_",), ["ham", 1], "different names"),

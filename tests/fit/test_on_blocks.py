@@ -137,11 +137,12 @@ def test_no_process_holds_all_arcs(graph):
     assert max(read) < 0.6 * both_ways
 
 
+@pytest.mark.parametrize("ways", ["merged", "sides", "apart"])
 @pytest.mark.parametrize("sees", ["neighbours", "rows"])
-def test_features_of_trees_are_those_in_ram(graph, sees):
+def test_features_of_trees_are_those_in_ram(graph, sees, ways):
     """Not their outputs: a rounding error may send a node down another branch."""
     model = fitted(graph)
-    view = View.fit(model.own_graph(), sees, 3)
+    view = View.fit(model.own_graph(), sees, 3, ways=ways)
     block = BlockInputs.of(model, graph, Group())
     features = view.features(block, block.y)
     unlabelled = replace(model.graph_, y=np.full(NODES, -1), of_fit=0, overall=model.overall_)

@@ -8,9 +8,10 @@ from scipy import sparse
 
 from memohop import UsageError
 from memohop.fit import _views as views
-from memohop.fit._problem import Inputs, check_width
+from memohop.fit._problem import Inputs
 from memohop.fit._saved import Saved, Sizes
 from memohop.fit._views import View
+from memohop.fit.candidates._view_family import check_width
 
 # 0 - 1 - 2 and 1 - 3, arcs both ways
 ARCS = np.array([[0, 1, 1, 2, 1, 3], [1, 0, 2, 1, 3, 1]])

@@ -30,6 +30,8 @@ DIRECTIONS = ("out", "in", "both", "undirected")
 SELF_LOOPS = ("keep", "add", "remove")
 NORMS = ("row", "symmetric", "none")
 POLICIES = {"direction": DIRECTIONS, "self_loops": SELF_LOOPS, "norm": NORMS}
+NUMBER_OF_EDGES = "logarithm of the number of edges"
+"""The name of an attribute: how many rows of an edge table are an arc."""
 LARGEST_ATTRIBUTES = 50_000_000
 """The most numbers that describe arcs, all together: 0.2 GB."""
 REVERSED = {"out": "in", "in": "out", "both": "both", "undirected": "undirected"}

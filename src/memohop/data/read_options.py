@@ -41,7 +41,8 @@ class ReadOptions:
         target: The column where it ends; by default target, dst or to, or else the second.
         weight: The column of the edge table with weights; by default all edges count alike.
         directed: Keep the direction of the edges, or else have an arc each way. By default they
-            have one if some edges, but not nearly all, are listed the other way round too.
+            have one if some edges, but not nearly all, are listed the other way round too; if they
+            are listed once, they have none, but ``fit`` tries both.
         drop_unknown: Leave out edges that name a node missing from the node table.
         task: Whether the labels are classes or numbers to predict. By default a column of many
             different numbers that are not all whole is one of numbers.

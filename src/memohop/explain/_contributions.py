@@ -257,7 +257,9 @@ class _ForwardPass:
         self.spread = float(part.standard.spread)
         self.names = [Feature("network", name) for name in columns[: data.x.shape[1]]]
         if data.x.shape[1] > len(columns):
-            self.names += [Feature("degree", f"{way}degree") for way in inputs.neighbourhood.ways]
+            self.names += [
+                Feature("degree", f"{way.named(())}degree") for way in inputs.neighbourhood.ways
+            ]
         self.maps: list[tuple[FeatureLinear, Tensor]] = []
         hooks = [
             module.register_forward_hook(lambda module, _, out: self.maps.append((module, out)))

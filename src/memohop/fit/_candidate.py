@@ -79,6 +79,10 @@ class FittedModel(Protocol):
     def takes_labels(self) -> bool:
         """Whether it uses known labels."""
 
+    @property
+    def takes_attributes(self) -> bool:
+        """Whether it uses attributes of arcs."""
+
     def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
         """Its outputs for some nodes of a graph, given the targets that ``inputs`` holds."""
 

@@ -59,6 +59,7 @@ class Given(NamedTuple):
     attributes: NDArray[np.float32] | None = None  # of the arcs
     described: tuple[ArcAttribute, ...] = ()  # what each of them is
     times: NDArray[np.float64] | None = None  # of the nodes
+    undecided: bool = False  # whether arcs, which are listed once, may have no direction
 
     def arcs(self, nodes: int) -> NDArray[np.int64]:
         """The arcs, none if none were given; a ``UsageError`` if one points to no node."""
@@ -124,7 +125,9 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
 
 
 def _of_own(graph: OwnGraph) -> Given:
-    data = graph.data
+    data, reading = graph.data, graph.reading
+    if undecided := graph.listed is not None:
+        data, reading = graph.listed, {**(reading or {}), "directed": True}
     return Given(
         graph.x,
         labels_of(data.y.numpy(), graph.classes)._replace(kind=graph.task),
@@ -132,13 +135,14 @@ def _of_own(graph: OwnGraph) -> Given:
         graph.ids,
         graph.encoder,
         graph.notes,
-        graph.reading,
+        reading,
         data.edge_weight.numpy() if "edge_weight" in data else None,
         graph.groups,
         graph.masks,
         data.edge_attr.numpy() if "edge_attr" in data else None,
         graph.encoder.edges.attributes if "edge_attr" in data and graph.encoder else (),
         graph.times,
+        undecided,
     )
 
 

@@ -7,6 +7,7 @@ reads others, or new nodes of its graph, alike.
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from memohop.data import tables
-from memohop.data.arcs import in_unit
+from memohop.data.arcs import in_unit, matrix_of
 from memohop.data.sparse_features import sharing
 from memohop.data.tables import ColumnEncoder, OwnGraph, find_column, open_table, read_graph
 from memohop.data.tables.column import Matrix
@@ -140,7 +141,7 @@ def _inputs_of(model: GraphEstimator, given: Given, append: bool, as_another_gra
         value_labels=model.value_labels_,
     )
     known = getattr(model, "graph_", None)
-    if as_another_graph or known is None or not graph.is_same_graph(known):
+    if as_another_graph or known is None or not _are_same(graph, known):
         return graph
     ids = model.ids_ if given.ids is None else given.ids
     return known if all(map(operator.eq, map(str, ids), map(str, model.ids_))) else graph
@@ -149,6 +150,36 @@ def _inputs_of(model: GraphEstimator, given: Given, append: bool, as_another_gra
 def of_edges(encoder: ColumnEncoder | None) -> int:
     """How many of the features, the last ones, are statistics of edges."""
     return 0 if encoder is None else encoder.of_edges
+
+
+def _are_same(graph: Inputs, other: Inputs) -> bool:
+    """Whether columns, times, arcs and what is known of them are the same, in any order."""
+    times, others = (each.times if each.times is not None else 0 for each in (graph, other))
+    return (
+        graph.x.shape == other.x.shape
+        and graph.arcs.shape == other.arcs.shape
+        and (graph.weights is None) == (other.weights is None)
+        and len(graph.described) == len(other.described)
+        and np.array_equal(times, others, equal_nan=True)
+        and _have_same_columns(graph.x, other.x)
+        and all(map(np.array_equal, _rows_of_arcs(graph), _rows_of_arcs(other)))
+    )
+
+
+def _have_same_columns(x: Matrix, other: Matrix) -> bool:
+    """Whether two matrices of one shape, dense or sparse, have the same entries."""
+    if sparse.issparse(x) or sparse.issparse(other):
+        return bool((sparse.csr_array(x) != sparse.csr_array(other)).nnz == 0)
+    return np.array_equal(x, other)
+
+
+def _rows_of_arcs(graph: Inputs) -> Iterator[NDArray[Any]]:
+    """The arrays of matrices of all arcs, which are the same in whatever order they came."""
+    of_arcs = [] if graph.attributes is None else [*graph.attributes.T]
+    for values in (graph.weights, *of_arcs):
+        doubles = None if values is None else values.astype(np.float64)
+        matrix = matrix_of(graph.arcs, graph.nodes, doubles)
+        yield from (matrix.indptr, matrix.indices, matrix.data)
 
 
 def _known_attributes(model: GraphEstimator, given: Given, arcs: int) -> NDArray[np.float32] | None:

@@ -1,10 +1,11 @@
 r"""Features from a node's neighbours: means of their columns, and shares of their labels.
 
-With the adjacency matrix :math:`\mathbf{A}` (every pair of neighbours once, no self-loops) and the
-degrees :math:`d_i`, the mean over one hop is :math:`\bar{\mathbf{X}}^1 = \mathbf{D}^{-1}
-\mathbf{A}\mathbf{X}`, and over two hops :math:`\bar{\mathbf{X}}^2 = \mathbf{D}^{-1}\mathbf{A}
-\bar{\mathbf{X}}^1`. Given the labels that may be used, :math:`\mathbf{Y}` with a row of zeros for
-a node without one, a node gets the shares
+A :class:`Way` says which neighbours: all of them, those that a node's arcs go to or come from, or
+those of one relation. With the adjacency matrix :math:`\mathbf{A}` of a way (of all neighbours,
+every pair once, no self-loops) and the degrees :math:`d_i`, the mean over one hop is
+:math:`\bar{\mathbf{X}}^1 = \mathbf{D}^{-1} \mathbf{A}\mathbf{X}`, and over two hops
+:math:`\bar{\mathbf{X}}^2 = \mathbf{D}^{-1}\mathbf{A} \bar{\mathbf{X}}^1`. Given the labels that may
+be used, :math:`\mathbf{Y}` with a row of zeros for a node without one, a node gets the shares
 
 .. math::
     \mathbf{S}^1 = \frac{\mathbf{A}\mathbf{Y}}{\mathbf{A}\mathbf{1}_Y}, \qquad
@@ -26,19 +27,25 @@ If nodes have times, :math:`A_{ij}` is 0 unless :math:`i` may collect from :math
 (:func:`~memohop.data.arcs.collects`). A row is what a node receives, so nothing that is made of the
 rows, or of products of such matrices, knows what came later.
 
+Along a relation :math:`\mathbf{A}` has the share of each arc's rows that are of it. Where arcs come
+again, a way may also count each neighbour as often as its arc comes.
+
 What structure says without columns and labels is in :mod:`memohop.fit._structure`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from memohop.data.arcs import collects, matrix_of
+from memohop.data.arcs import NUMBER_OF_EDGES, ArcAttribute, collects, matrix_of
+from memohop.errors import UsageError
+from memohop.fit._saved import Sizes
 from memohop.fit._structure import spread, structure, triangles_cost
 
 Matrix: TypeAlias = Any  # NDArray[np.float32] or sparse.csr_array, which has no type parameters
@@ -50,6 +57,27 @@ EVERY = slice(None)
 _UNSURE = 1.0  # weight of the overall shares, in labels, beside a node's neighbours
 
 
+class Way(NamedTuple):
+    """Which other nodes a node collects from, by their arcs."""
+
+    direction: Literal["both", "out", "in"] = "both"
+    attribute: int | None = None  # a relation, or how often an arc comes; None for every arc alike
+
+    def named(self, described: Sequence[ArcAttribute]) -> str:
+        """Its name before that of a feature, given what the attributes are."""
+        direction = "" if self.direction == "both" else f"{self.direction} "
+        return direction + ("" if self.attribute is None else f"{described[self.attribute].name} ")
+
+
+MERGED = Way()
+"""All neighbours, whatever their arcs."""
+APART = 500
+"""About the most features that relations make together."""
+_RELATIONS = 8  # that are ways, the most frequent ones
+_RARE = 10  # arcs of a relation that say too little
+_DIRECTIONS: tuple[Literal["both", "out", "in"], ...] = ("both", "out", "in")
+
+
 class Neighbourhood:
     """The adjacency matrix of a graph, and matrices derived from it.
 
@@ -59,6 +87,8 @@ class Neighbourhood:
         weights: Of the arcs, those of the same pair added up; by default all pairs count 1.
         directed: Whether directions count; by default, if some arc lacks its opposite.
         times: Of the nodes, NaN where missing; by default all collect from each other.
+        attributes: Of the arcs, ``[arcs, attributes]``.
+        described: What each attribute is.
     """
 
     def __init__(
@@ -68,8 +98,12 @@ class Neighbourhood:
         weights: NDArray[np.float32] | None = None,
         directed: bool | None = None,
         times: NDArray[np.float64] | None = None,
+        attributes: NDArray[np.float32] | None = None,
+        described: Sequence[ArcAttribute] = (),
     ) -> None:
         proper = arcs[0] != arcs[1]
+        self._arcs, self._weights, self._times = arcs, weights, times
+        self._attributes, self._described = attributes, described
         self.out = matrix_of(arcs[:, proper], nodes, None if weights is None else weights[proper])
         if weights is None:
             self.out.data[:] = 1
@@ -95,26 +129,65 @@ class Neighbourhood:
         return (self.out != self.into).nnz == 0
 
     @property
-    def ways(self) -> dict[str, sparse.csr_array]:
-        """The matrices that collect labels."""
-        if not self.directed:
-            return {"": self.both}
-        return {"": self.both, "out ": self.out, "in ": self.into}
+    def ways(self) -> tuple[Way, ...]:
+        """The ways of arcs alike: of all neighbours, and in a directed graph of either side."""
+        return (MERGED, Way("out"), Way("in")) if self.directed else (MERGED,)
 
-    def degrees(self) -> NDArray[np.float32]:
-        """The logarithm of one plus the degree, by each of :attr:`ways`."""
-        sums = [np.log1p(way.sum(axis=1, dtype=np.float64)) for way in self.ways.values()]
+    def ways_apart(self, classes: int, numbers: int) -> tuple[Way, ...]:
+        """Also those of the most frequent relations, by side, and where arcs come again, how often.
+
+        There are as many relations as features allow, of which each makes one for every class and
+        every number. One of few arcs, or of all, says nothing.
+        """
+        sides = self.ways[1:] or self.ways
+        if self._attributes is None:
+            return self.ways
+        share = self._attributes.sum(axis=0)
+        relations = [
+            number
+            for number in np.argsort(-share, kind="stable").tolist()
+            if self._described[number].is_relation
+            and _RARE <= share[number] < len(self._attributes)
+        ]
+        each = numbers + max(classes, 1) + 2  # with the number of labels, and the degree
+        count = min(_RELATIONS, max(APART // (each * len(sides)) - 1, 1))
+        again = [n for n, (name, _) in enumerate(self._described) if name == NUMBER_OF_EDGES]
+        chosen = [*again, *relations[:count]]
+        return (*self.ways, *(Way(side.direction, number) for number in chosen for side in sides))
+
+    def matrix(self, way: Way) -> sparse.csr_array:
+        """The neighbours along a way, with their weights."""
+        if way.attribute is None:
+            return {"both": self.both, "out": self.out, "in": self.into}[way.direction]
+        assert self._attributes is not None
+        values = self._attributes[:, way.attribute]
+        if not self._described[way.attribute].is_relation:
+            values = np.exp(values)
+        if self._weights is not None:
+            values = values * self._weights
+        kept = (values > 0) & (self._arcs[0] != self._arcs[1])
+        out = matrix_of(self._arcs[:, kept], self.out.shape[0], values[kept])
+        ends = {"out": out, "in": sparse.csr_array(out.T)}
+        if self._times is not None:
+            ends = {name: _earlier(end, self._times) for name, end in ends.items()}
+        if way.direction == "both":
+            return sparse.csr_array(ends["out"].maximum(ends["in"]))
+        return ends[way.direction]
+
+    def degrees(self, ways: Sequence[Way] | None = None) -> NDArray[np.float32]:
+        """The logarithm of one plus the degree, by each of some ways; by default :attr:`ways`."""
+        ways = self.ways if ways is None else ways
+        sums = [np.log1p(self.matrix(way).sum(axis=1, dtype=np.float64)) for way in ways]
         return np.stack(sums, axis=1).astype(np.float32)
 
-    def mean(self, x: Matrix, rows: Rows = EVERY) -> Matrix:
+    def mean(self, x: Matrix, rows: Rows = EVERY, way: Way = MERGED) -> Matrix:
         """The mean of some columns over the neighbours; zeros for a node without neighbours."""
-        return _of_rows(self._averaging, rows) @ x
+        averaging = self._averaging if way == MERGED else _averaging(self.matrix(way))
+        return _of_rows(averaging, rows) @ x
 
     @cached_property
     def _averaging(self) -> sparse.csr_array:
-        totals = self.both.sum(axis=1)
-        inverse = np.divide(1, totals, out=np.zeros(len(totals)), where=totals > 0)
-        return sparse.csr_array(sparse.diags_array(inverse.astype(np.float32)) @ self.both)
+        return _averaging(self.both)
 
     def spread(self, x: Matrix, rows: Rows = EVERY) -> NDArray[np.float32]:
         """Least and greatest value of some columns over the neighbours, and standard deviation."""
@@ -143,8 +216,9 @@ class Neighbourhood:
         classes: int,
         overall: NDArray[Any] | None = None,
         rows: Rows = EVERY,
+        ways: Sequence[Way] | None = None,
     ) -> NDArray[np.float32]:
-        """The known labels one hop and two hops away.
+        """The known labels one hop and two hops away; one hop alone along an attribute.
 
         For classes, the share of each one, drawn towards its overall share as if the node had one
         more neighbour; for numbers, their mean in the same way. Beside them is the logarithm of the
@@ -155,6 +229,7 @@ class Neighbourhood:
             classes: The number of classes; 0 for numbers.
             overall: The overall shares, or the overall mean; by default those of ``y``.
             rows: The nodes to compute them for; by default all.
+            ways: By default those of arcs alike, :attr:`ways`.
         """
         marked, ones = is_known(y, classes), np.ones(len(y))
         if classes:
@@ -163,8 +238,11 @@ class Neighbourhood:
             group, summands = np.where(marked, 0, -1), [np.where(marked, y, 0.0), ones]
         overall = overall_of(y, classes) if overall is None else overall
         shares = []
-        for way in self.ways.values():
-            sums = [_sums(way, group, values, max(classes, 1), rows) for values in summands]
+        for way in self.ways if ways is None else ways:
+            matrix, hops = self.matrix(way), 2 if way.attribute is None else 1
+            sums = [
+                _sums(matrix, group, values, max(classes, 1), rows, hops) for values in summands
+            ]
             shares += [
                 drawn(hop[0], hop[-1].sum(axis=1, keepdims=True), overall)
                 for hop in zip(*sums, strict=True)
@@ -198,14 +276,17 @@ def _sums(
     values: NDArray[np.float64],
     groups: int,
     rows: Rows,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    hops: int,
+) -> list[NDArray[np.float64]]:
     """Sums of the nodes' values by group, over some nodes' neighbours and over those of these.
 
-    The latter are what each neighbour sends: its sum without the receiver's own term. Nodes of a
-    negative group do not count.
+    The latter, for two hops, are what each neighbour sends: its sum without the term of who
+    receives it. Nodes of a negative group do not count.
     """
     counted, shape = np.flatnonzero(group >= 0), (len(group), groups)
     own = sparse.csr_array((values[counted], (counted, group[counted])), shape=shape)
+    if hops == 1:
+        return [(_of_rows(way, rows) @ own).toarray()]
     sums = sizes = (way @ own).toarray()
     if (values < 0).any():
         sizes = (way @ abs(own)).toarray()
@@ -222,7 +303,14 @@ def _sums(
     term, place = way[sender, receiver] * values[receiver], (sender, group[receiver])
     sent = np.where(_is_heavy(term, sizes[place]), lighter[place], sums[place] - term)
     received[known, group[nodes[known]]] = np.bincount(at, weight * sent, len(nodes))[known]
-    return sums[rows], received
+    return [sums[rows], received]
+
+
+def _averaging(matrix: sparse.csr_array) -> sparse.csr_array:
+    """The matrix with rows that add up to 1, or are empty."""
+    totals = matrix.sum(axis=1)
+    inverse = np.divide(1, totals, out=np.zeros(len(totals)), where=totals > 0)
+    return sparse.csr_array(sparse.diags_array(inverse.astype(np.float32)) @ matrix)
 
 
 def _earlier(way: sparse.csr_array, times: NDArray[np.float64]) -> sparse.csr_array:
@@ -246,3 +334,27 @@ def _rows_of(matrix: sparse.csr_array) -> NDArray[np.int32]:
 def _of_rows(matrix: sparse.csr_array, rows: Rows) -> sparse.csr_array:
     """Some rows of a matrix; all of them without a copy."""
     return matrix if rows is EVERY else matrix[rows]
+
+
+def as_numbers(ways: Sequence[Way]) -> NDArray[np.int64]:
+    """Ways as they are saved: the number of the direction, and of the attribute or -1."""
+    numbers = [(_DIRECTIONS.index(side), -1 if n is None else n) for side, n in ways]
+    return np.array(numbers, dtype=np.int64)
+
+
+def ways_from(numbers: NDArray[np.int64], sizes: Sizes) -> tuple[Way, ...]:
+    """The ways that were saved; a ``UsageError`` if there are none such in the graph."""
+    ways, directions = [], _DIRECTIONS if sizes.directed else _DIRECTIONS[:1]
+    for side, number in numbers.tolist():
+        if not 0 <= side < len(directions) or not -1 <= number < len(sizes.described):
+            raise UsageError(
+                f"a part collects along {[side, number]}, which the graph does not have"
+            )
+        if number >= 0:
+            name, is_relation = sizes.described[number]
+            if not is_relation and name != NUMBER_OF_EDGES:
+                raise UsageError(f"a part collects along {name!r}, which is no relation")
+        ways.append(Way(directions[side], None if number < 0 else number))
+    if ways[:1] != [MERGED] or len({*ways}) < len(ways):
+        raise UsageError("the ways of a part do not begin with all neighbours, or come again")
+    return tuple(ways)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from memohop.data.arcs import ArcAttribute, check_arcs, matrix_of
+from memohop.data.arcs import NUMBER_OF_EDGES, ArcAttribute, check_arcs
 from memohop.data.folds import Masks
 from memohop.errors import UsageError
 from memohop.fit._curve import Curve, CurveKind, curves_for
@@ -27,6 +27,7 @@ from memohop.fit._views import (
     OwnColumns,
     Sees,
     View,
+    Ways,
     combinations,
     rarely_zero,
 )
@@ -97,27 +98,6 @@ class Inputs:
     def nodes(self) -> int:
         """The number of nodes in the graph."""
         return len(self.y)
-
-    def is_same_graph(self, other: Inputs) -> bool:
-        """Whether columns, times, arcs and what is known of them are the same, in any order."""
-        times, others = (graph.times if graph.times is not None else 0 for graph in (self, other))
-        return (
-            self.x.shape == other.x.shape
-            and self.arcs.shape == other.arcs.shape
-            and (self.weights is None) == (other.weights is None)
-            and len(self.described) == len(other.described)
-            and np.array_equal(times, others, equal_nan=True)
-            and _same(self.x, other.x)
-            and all(map(np.array_equal, self._rows_of_arcs(), other._rows_of_arcs()))
-        )
-
-    def _rows_of_arcs(self) -> Iterator[NDArray[Any]]:
-        """The arrays of matrices of all arcs, which are the same in whatever order they came."""
-        of_arcs = [] if self.attributes is None else [*self.attributes.T]
-        for values in (self.weights, *of_arcs):
-            doubles = None if values is None else values.astype(np.float64)
-            matrix = matrix_of(self.arcs, self.nodes, doubles)
-            yield from (matrix.indptr, matrix.indices, matrix.data)
 
     def overall_shares(self, classes: int) -> NDArray[np.float64]:
         """The share of each class among the labels, or the mean of the numbers."""
@@ -230,7 +210,15 @@ class Inputs:
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
         """The adjacency matrix and its products, computed once for all candidates."""
-        return Neighbourhood(self.arcs, self.nodes, self.weights, self.directed, self.times)
+        return Neighbourhood(
+            self.arcs,
+            self.nodes,
+            self.weights,
+            self.directed,
+            self.times,
+            self.attributes,
+            self.described,
+        )
 
     def as_received(self) -> tuple[NDArray[np.int64], NDArray[np.float32] | None]:
         """All arcs and their weights; with times, from each node to those it may collect from."""
@@ -274,6 +262,7 @@ class Problem(Inputs):
             intervals; None if nodes have nothing to do with each other.
         values: The columns with many values that nodes share, and their features.
         places: Pairs of columns that are longitude and latitude; None without any.
+        undecided: Whether it is not known if arcs, which are listed once, have a direction.
     """
 
     objective: Objective
@@ -281,6 +270,7 @@ class Problem(Inputs):
     groups: NDArray[Any] | None = field(default=None, kw_only=True)
     values: Mapping[str, Ends] = field(default_factory=dict, kw_only=True)
     places: Places | None = field(default=None, kw_only=True)
+    undecided: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "of_fit", self.nodes)  # it is the graph of fit
@@ -355,6 +345,17 @@ class Problem(Inputs):
             return len(self.numbers), self.own.shape[1] - len(self.numbers)
         return len(self.all_numbers), self.x.shape[1] - len(self.all_numbers)
 
+    @cached_property
+    def ways(self) -> tuple[Ways, ...]:
+        """How neighbours may be told apart, if that is a choice: at first as little as makes sense.
+
+        Where all edges are listed both ways, and nothing is known of them, there is none.
+        """
+        first: Ways = "merged" if self.undecided else "sides"
+        kinds = any(is_relation for _, is_relation in self.described)
+        again = any(name == NUMBER_OF_EDGES for name, _ in self.described)
+        return (first, "apart") if self.neighbourhood.directed or kinds or again else (first,)
+
     def view(
         self,
         sees: Sees,
@@ -362,18 +363,19 @@ class Problem(Inputs):
         columns: OwnColumns = "all",
         same_values: bool = False,
         extras: Extras = "none",
+        ways: Ways = "sides",
     ) -> View:
         """How the features are made that models learn from."""
-        key = sees, means, columns, same_values, extras
+        key = sees, means, columns, same_values, extras, ways
         if key not in self._views:
             if same_values:  # what all of them have is made once
-                plain = self.view(sees, means, columns, extras=extras)
+                plain = self.view(sees, means, columns, extras=extras, ways=ways)
                 self._views[key] = replace(plain, values=self.values)
             elif sees in ("rows", "positions"):
-                plain = self.view("neighbours", means, columns, extras=extras)
+                plain = self.view("neighbours", means, columns, extras=extras, ways=ways)
                 self._views[key] = plain.seeing(sees, self)
             else:
-                plain = View.fit(self, sees, self.classes, means, columns, extras)
+                plain = View.fit(self, sees, self.classes, means, columns, extras, ways)
                 self._views[key] = replace(plain, places=self.places)
         return self._views[key]
 
@@ -386,7 +388,7 @@ class Problem(Inputs):
         return view.with_shares(self, [self._shares[name, split] for name in makes], rows)
 
     @cached_property
-    def _views(self) -> dict[tuple[Sees, Means, OwnColumns, bool, Extras], View]:
+    def _views(self) -> dict[tuple[Sees, Means, OwnColumns, bool, Extras, Ways], View]:
         return {}
 
     @cached_property
@@ -395,7 +397,7 @@ class Problem(Inputs):
         return {}
 
     @cached_property
-    def _shares(self) -> dict[tuple[str, int], NDArray[np.float32]]:
+    def _shares(self) -> dict[tuple[Hashable, int], NDArray[np.float32]]:
         return {}
 
     def score(self, outputs: NDArray[Any], rows: NDArray[Any]) -> float:
@@ -456,28 +458,3 @@ class Problem(Inputs):
 
     def _shown(self, nodes: Any) -> NDArray[Any]:
         return np.where(nodes, self.y, np.nan if self.y.dtype.kind == "f" else -1)
-
-
-def _same(x: Matrix, other: Matrix) -> bool:
-    """Whether two matrices of one shape, dense or sparse, have the same entries."""
-    if sparse.issparse(x) or sparse.issparse(other):
-        return bool((sparse.csr_array(x) != sparse.csr_array(other)).nnz == 0)
-    return np.array_equal(x, other)
-
-
-def check_width(view: View, width: int, sizes: Sizes) -> None:
-    """Refuse a model with another number of features than its view makes."""
-    nothing = np.full(1, -1) if sizes.classes else np.full(1, np.nan)
-    own = sizes.features - sizes.of_edges if view.columns is None else len(view.columns)
-    if width >= own:  # otherwise the file could request any number of bytes
-        node = Inputs(
-            sparse.csr_array((1, sizes.features), dtype=np.float32),
-            np.empty((2, 0), dtype=np.int64),
-            nothing,
-            directed=sizes.directed,
-            overall=np.zeros(sizes.outputs),
-            of_edges=sizes.of_edges,
-        )
-        if width == view.features(node, nothing).shape[1]:
-            return
-    raise UsageError(f"a part has weights of {width} features, which its view does not make")

@@ -20,7 +20,7 @@ directions; and, beside the means of numbers over the neighbours, their extremes
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -31,7 +31,16 @@ from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 
 from memohop.errors import MemohopWarning, UsageError, check_choice
-from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
+from memohop.fit._neighbourhood import (
+    EVERY,
+    MERGED,
+    Matrix,
+    Neighbourhood,
+    Rows,
+    Way,
+    as_numbers,
+    ways_from,
+)
 from memohop.fit._places import Places, checked_places, points
 from memohop.fit._saved import Saved, Sizes
 from memohop.fit._structure import COSTLY
@@ -57,6 +66,10 @@ Among thousands of words, some numbers are rarely looked at by trees, which try 
 or one by one.
 """
 
+
+Ways = Literal["merged", "sides", "apart"]
+"""How neighbours are told apart: not at all; labels and degrees by the side that their arcs are on,
+if arcs have a direction; or these and means of numbers by side and relation."""
 
 Extras = Literal["none", "structure", "spread", "both"]
 """What else of the graph is seen: its structure; extremes and spread of numbers; or both."""
@@ -117,6 +130,8 @@ class View:
             last but one of their features.
         structure: How much of the structure is seen.
         spread_of: The columns of which extremes and spread over the neighbours are seen.
+        ways: Whom a node collects from, first all neighbours.
+        apart: The columns whose means are taken over one hop of each of the other ways.
     """
 
     sees: Sees
@@ -130,6 +145,8 @@ class View:
     structure: Structure = "none"
     spread_of: NDArray[np.int64] | None = None
     places: Places | None = None
+    ways: tuple[Way, ...] = (MERGED,)
+    apart: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     _made: list[tuple[Neighbourhood, Rows, Matrix]] = field(default_factory=list, repr=False)
 
     @property
@@ -146,6 +163,7 @@ class View:
         means: Means = "all",
         columns: OwnColumns = "all",
         extras: Extras = "none",
+        ways: Ways = "sides",
     ) -> View:
         """Make the view of a graph; means are of no columns that it leaves out or combines."""
         x, rare, few = inputs.x, inputs.all_numbers, lambda: inputs.all_combinations
@@ -175,6 +193,11 @@ class View:
         spread_of = inputs.all_numbers if extras in ("spread", "both") else None
         view = cls(sees, classes, nodes, stand_ins, components, apart)
         view = replace(view, structure=structure, spread_of=spread_of)
+        if ways == "sides":
+            view = replace(view, ways=inputs.neighbourhood.ways)
+        elif ways == "apart":
+            of_all = inputs.neighbourhood.ways_apart(classes, len(rare))
+            view = replace(view, ways=of_all, apart=rare)
         return view.seeing(sees, inputs)
 
     def seeing(self, sees: Sees, inputs: Inputs) -> View:
@@ -187,12 +210,13 @@ class View:
         """The features of every node, given the targets that may be used."""
         return self.with_shares(inputs, [make(known) for make in self.shares(inputs).values()])
 
-    def shares(self, inputs: Inputs) -> dict[str, Callable[..., NDArray[np.float32]]]:
+    def shares(self, inputs: Inputs) -> dict[Hashable, Callable[..., NDArray[np.float32]]]:
         """What makes shares of labels, given the targets that may be used (and ``rows``)."""
         told: dict[str, Any] = {"classes": self.classes, "overall": inputs.overall}
-        makes: dict[str, Callable[..., NDArray[np.float32]]] = {}
+        makes: dict[Hashable, Callable[..., NDArray[np.float32]]] = {}
         if self.sees != "columns":
-            makes["ways"] = partial(inputs.neighbourhood.label_shares, **told)
+            along = partial(inputs.neighbourhood.label_shares, ways=self.ways)
+            makes[self.ways] = partial(along, **told)
         if self.values:
             told |= {"columns": self.values, "of_fit": inputs.value_labels, "times": inputs.times}
             makes["values"] = partial(value_shares, inputs.x, **told)
@@ -240,17 +264,21 @@ class View:
             columns[row] if isinstance(row, int) else row
             for row in _stood_for(self.components, len(columns))
         ]
-        ways = inputs.neighbourhood.ways
+        ways = [way.named(inputs.described) for way in self.ways]
         names += [Feature("degree", f"{way}degree") for way in ways]
         names += [Feature(hop, name) for hop in _HOPS for name in few]
         if self.components is not None and self.one_hop_apart:
             names += [Feature("one hop", name) for name in columns]
+        names += [Feature("one hop", columns[i]) for _ in ways[1:] for i in self.apart]
         if self.spread_of is not None:
             numbers = [columns[column] for column in self.spread_of]
             names += [Feature(kind, name) for kind in _SPREAD for name in numbers]
         names += [Feature("structure", name) for name in self._structure(inputs)]
         names += [
-            Feature("labels", f"{way}{hop}") for way in ways for hop in _HOPS for _ in range(each)
+            Feature("labels", f"{name}{hop}")
+            for name, way in zip(ways, self.ways, strict=True)
+            for hop in (_HOPS if way.attribute is None else _HOPS[:1])
+            for _ in range(each)
         ]
         names += of_values
         if self.sees == "rows":
@@ -271,10 +299,14 @@ class View:
         if sparse.issparse(few):
             few = few.toarray()
         one_hop = near.mean(few)
-        own = self.own_columns(inputs, rows)
-        parts = [own, near.degrees()[rows], one_hop[rows], near.mean(one_hop, rows)]
+        own, degrees = self.own_columns(inputs, rows), near.degrees(self.ways)
+        parts = [own, degrees[rows], one_hop[rows], near.mean(one_hop, rows)]
         if self.components is not None and self.one_hop_apart:
             parts.append(near.mean(x, rows))
+        if self.apart.size:
+            numbers = x[:, self.apart]
+            numbers = numbers.toarray() if sparse.issparse(numbers) else numbers
+            parts += [near.mean(numbers, rows, way) for way in self.ways[1:]]
         if self.spread_of is not None:
             parts.append(near.spread(x[:, self.spread_of], rows))
         if told := self._structure(inputs):
@@ -291,7 +323,7 @@ class View:
     def _ends(self, inputs: Inputs) -> dict[str, sparse.csr_array]:
         """The matrices that positions are made of."""
         near = inputs.neighbourhood
-        ends = {name: way for name, way in near.ways.items() if name or len(near.ways) == 1}
+        ends = {way.named(()): near.matrix(way) for way in _sides(self.ways)}
         return ends if self.structure == "none" else {**ends, _OTHER_END: near.both}
 
     def _rows(self, inputs: Inputs) -> Matrix:
@@ -306,8 +338,8 @@ class View:
         """What :meth:`from_saved` needs."""
         names = ("sees", "one_hop_apart", "values", "structure")
         about = {name: getattr(self, name) for name in names}
-        held = ("columns", "components", "basis", "spread_of", "places")
-        arrays = {name: getattr(self, name) for name in held}
+        stored = ("columns", "components", "basis", "spread_of", "places", "apart")
+        arrays = {name: getattr(self, name) for name in stored} | {"ways": as_numbers(self.ways)}
         return Saved(about, {name: value for name, value in arrays.items() if value is not None})
 
     @classmethod
@@ -316,7 +348,8 @@ class View:
         check_choice("sees", sees := saved.value("sees", str), get_args(Sees))
         check_choice("structure", structure := saved.value("structure", str), get_args(Structure))
         basis = saved.array("basis", (sizes.nodes, None)) if sees == "positions" else None
-        ends = (2 if sizes.directed else 1) + (structure != "none")
+        ways = ways_from(saved.array("ways", (None, 2), np.int64), sizes)
+        ends = len(_sides(ways)) + (structure != "none")
         if basis is not None and basis.shape[1] % ends:
             raise UsageError(f"positions have {basis.shape[1]} numbers of {ends} kinds")
         width = sizes.features - (sizes.of_edges if sees == "columns" else 0)
@@ -336,6 +369,9 @@ class View:
         places = None
         if "places" in saved.arrays:
             places = checked_places(saved.array("places", (None, 2, 4), np.float64), width)
+        alone = saved.array("apart", (None,), np.int64)
+        if alone.size and not 0 <= alone.min() <= alone.max() < sizes.features:
+            raise UsageError("a view has means of columns that are not there")
         return cls(
             sees,
             sizes.classes,
@@ -348,7 +384,15 @@ class View:
             structure,
             spread_of,
             places,
+            ways,
+            alone,
         )
+
+
+def _sides(ways: Sequence[Way]) -> list[Way]:
+    """The ways that positions are made of: either side, or all neighbours."""
+    sides = [way for way in ways if way.attribute is None]
+    return sides[1:] or sides
 
 
 def rarely_zero(x: Matrix, words: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:

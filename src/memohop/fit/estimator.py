@@ -199,8 +199,17 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         model = fit_to_all(problem, kinds, chosen, seconds=seconds, progress=tell, workers=workers)
         stopped = "interrupted" if interrupted() else record.stopped
         self.report_ = replace(record, stopped=stopped, seconds=clock.monotonic() - begin)
+        if not any(one.takes_attributes for part in model.components for one in part.models):
+            self._forget_attributes()
         self.model_ = model
         return self
+
+    def _forget_attributes(self) -> None:
+        """Ask no later graph for attributes of arcs that the kept models do without."""
+        self.graph_ = replace(self.graph_, attributes=None, described=())
+        self.arc_attributes_ = []
+        if self.encoder_ is not None:
+            self.encoder_ = self.encoder_.without_attributes()
 
     def outputs(
         self,
@@ -344,6 +353,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             attributes=given.attributes,
             described=given.described,
             times=given.times,
+            undecided=given.undecided,
         )
         if given.encoder is not None:
             values = many_valued(x, given.encoder.of_values, max(problem.classes, 1))

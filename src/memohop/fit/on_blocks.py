@@ -6,7 +6,7 @@ products fetch what they need from the workers that hold the other blocks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +19,7 @@ from scipy import sparse
 from memohop.data.prepared import GIVE_WORKERS, Prepared, open_prepared
 from memohop.errors import UsageError
 from memohop.fit._inputs import how_to_read, unknown_targets
-from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
+from memohop.fit._neighbourhood import EVERY, MERGED, Matrix, Neighbourhood, Rows, Way
 from memohop.fit._problem import Inputs, Outputs
 from memohop.jobs.executor import Lost
 from memohop.nn import in_part
@@ -45,6 +45,12 @@ def outputs_of_prepared(
         raise UsageError(
             f"{graph.folder} was prepared with other features than the model knows; prepare it "
             "again with --model and the folder of the model"
+        )
+    if model.arc_attributes_:
+        raise UsageError(
+            f"the model learned from what its edge table says of each edge, such as "
+            f"{model.arc_attributes_[0].name!r}, which a prepared graph does not have; predict "
+            "from the tables themselves"
         )
     own = getattr(model, "graph_", None)
     sizes = None if own is None else (own.nodes, own.arcs.shape[1])
@@ -111,30 +117,29 @@ class BlockNeighbourhood(Neighbourhood):
         self.starts = starts_of(graph, group.size)
         self.nodes = slice(*self.starts[group.rank : group.rank + 2])
 
-    def _way(self, direction: str) -> sparse.csr_array:
-        """The rows of a matrix of :attr:`Neighbourhood.ways`, with columns for all nodes."""
+    def matrix(self, way: Way) -> sparse.csr_array:
+        """The rows of the matrix, with columns for all nodes, made anew each time."""
+        direction = "undirected" if way.direction == "both" else way.direction
         return matrix_rows(
             self.graph, self.nodes, direction=direction, self_loops="remove", unit=self.unit
         )
 
-    @property
-    def ways(self) -> dict[str, sparse.csr_array]:
-        """The rows of the matrices, made anew each time."""
-        names = {"": "undirected", **({"out ": "out", "in ": "in"} if self.directed else {})}
-        return {name: self._way(direction) for name, direction in names.items()}
-
     @cached_property
-    def _averaging_part(self) -> GraphPart:
-        policies = {"direction": "undirected", "self_loops": "remove", "norm": "row"}
-        rows = as_rows(self._way("undirected"), self.group, policies)
-        return GraphPart.of(rows, self.starts, self.group, torch.device("cpu"))
+    def _averaging_parts(self) -> dict[Way, GraphPart]:
+        return {}
 
-    def mean(self, x: Matrix, rows: Rows = EVERY) -> Matrix:
+    def mean(self, x: Matrix, rows: Rows = EVERY, way: Way = MERGED) -> Matrix:
         """As of a whole graph; columns that are mostly zeros are those of the graph itself."""
         if not sparse.issparse(x):
+            if way not in self._averaging_parts:
+                direction = "undirected" if way.direction == "both" else way.direction
+                policies = {"direction": direction, "self_loops": "remove", "norm": "row"}
+                own = as_rows(self.matrix(way), self.group, policies)
+                part = GraphPart.of(own, self.starts, self.group, torch.device("cpu"))
+                self._averaging_parts[way] = part
             dense = torch.from_numpy(np.ascontiguousarray(x))
-            return (self._averaging_part @ dense).numpy()[rows]
-        near = self._way("undirected")
+            return (self._averaging_parts[way] @ dense).numpy()[rows]
+        near = self.matrix(way)
         reached = np.unique(near.indices)
         sums = np.repeat(near.sum(axis=1), np.diff(near.indptr))
         near.data = near.data / sums.astype(np.float32)
@@ -146,10 +151,11 @@ class BlockNeighbourhood(Neighbourhood):
         classes: int,
         overall: NDArray[Any] | None = None,
         rows: Rows = EVERY,
+        ways: Sequence[Way] | None = None,
     ) -> NDArray[np.float32]:
         """Those of nodes without labelled neighbours, which are all alike."""
         alone = Neighbourhood(np.empty((2, 0), dtype=np.int64), 1, directed=self.directed)
-        shares = alone.label_shares(y[:1], classes, overall)
+        shares = alone.label_shares(y[:1], classes, overall, ways=ways)
         return np.repeat(shares, len(y[rows]), axis=0)
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from memohop.data.arcs import ArcAttribute
+from memohop.data.arcs import NUMBER_OF_EDGES, ArcAttribute
 from memohop.data.read_options import check_there
 from memohop.data.tables._ngrams import Ngrams
 from memohop.data.tables._number_columns import Code, Flag, Number, Time
@@ -66,7 +66,7 @@ class EdgeColumns(msgspec.Struct, frozen=True):
             category = column.category if isinstance(column, Code) else column
             kinds = category.names() if isinstance(category, Category) else ()
             made += [ArcAttribute(name, name in kinds) for name in column.feature_names]
-        return (*made, *[ArcAttribute("logarithm of the number of edges")] * self.repeated)
+        return (*made, *[ArcAttribute(NUMBER_OF_EDGES)] * self.repeated)
 
 
 class ColumnEncoder(msgspec.Struct, frozen=True):
@@ -121,6 +121,13 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
     def check_columns(self, names: Collection[str], table: str) -> None:
         """Refuse a table, of which errors speak as ``table``, that lacks a column it needs."""
         check_there((column.name for column in self.columns), names, table)
+
+    def without_attributes(self) -> ColumnEncoder:
+        """The same for a model that does without attributes of arcs."""
+        edges = msgspec.structs.replace(self.edges, on_arcs=False, repeated=False)
+        if not edges.made:
+            edges = EdgeColumns(time=edges.time)
+        return msgspec.structs.replace(self, edges=edges)
 
     def apart(self) -> tuple[ColumnEncoder, ColumnEncoder]:
         """For the columns of the node table, and for those that are made of edges, which follow."""

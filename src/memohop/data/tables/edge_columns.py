@@ -98,7 +98,7 @@ class EdgeStatistics(NamedTuple):
             if len(_names(fitted)) < len(_names(more)) <= MOST:
                 fitted = more
         made, notes = _statistics(fitted, rows, nodes)
-        again = comes_again(rows, links, nodes)
+        again = comes_again(rows, links.listed or links, nodes)
         fitted = replace(fitted, on_arcs=bool(fitted.columns), repeated=again)
         if not fits_in_ram(fitted, rows, links):
             number = count(len(fitted.attributes), "attribute")
@@ -153,8 +153,20 @@ class EdgeStatistics(NamedTuple):
                     f"from {listed(made_of)}, {count(len(self.made), 'statistic')} of each node's "
                     f"edges become columns of the node, such as {example!r}",
                 )
+            if not again and table is tables[0] and (apart := self._apart()):
+                told.append(f"fit also tries {' and '.join(apart)}")
             lines += [f"{table.name}: {'; '.join(told)}"] * bool(told)
         return lines
+
+    def _apart(self) -> list[str]:
+        """What models may do with the attributes of arcs."""
+        kinds = [
+            column.name
+            for column in self.fitted.columns
+            if self.fitted.on_arcs and isinstance(column, Category | Code)
+        ]
+        apart = [f"neighbours apart by {listed(kinds)}"] if kinds else []
+        return apart + ["to count a neighbour as often as its edge comes"] * self.fitted.repeated
 
 
 def _statistics(

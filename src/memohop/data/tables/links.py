@@ -47,6 +47,7 @@ class Links(NamedTuple):
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
     listed_both_ways: bool = False  # or said to have no direction
+    listed: Links | None = None  # with directions, where edges are listed once and may have one
 
     @classmethod
     def of(
@@ -61,26 +62,29 @@ class Links(NamedTuple):
 
         Without a direction, an edge that is listed both ways has the sum of the weights, unless all
         are listed so with equal weights, as in a symmetric matrix. If ``directed`` is None, the
-        edges decide whether they have one.
+        edges decide whether they have one; if they are listed once, so that they do not tell, there
+        are the arcs with directions, too.
         """
         begin, end = ends
         ways = [both for both in (False, True) if directed in (None, not both)]
         merged = [merge_arcs(begin, end, nodes=nodes, both_ways=both) for both in ways]
-        arcs, notes = merged[-1], []
+        arcs, told, listed = merged[-1], list[str](), None
         loops = int((arcs[0] == arcs[1]).sum())
         both = directed is False
         if directed is None:
             counts = [way.shape[1] - loops for way in merged]
             directed, note = direction_of(*counts)
             both = share_both_ways(*counts) >= 1 - _FEW
-            arcs, notes = merged[not directed], [note]
+            arcs, told = merged[not directed], [note]
+            if not (directed or both):
+                listed = cls.of(ends, weight, nodes=nodes, directed=True)
         span = None if weight is None or not weight.size else (weight.min(), weight.max())
         edges = arcs.shape[1] if directed else (arcs.shape[1] + loops) // 2
-        notes += describe_edges(edges, len(begin), loops, span, directed=directed)
+        notes = describe_edges(edges, len(begin), loops, span, directed=directed)
         if weight is None:
-            return cls(arcs, None, None, directed, notes, listed_both_ways=both)
+            return cls(arcs, None, None, directed, notes, told, both, listed)
         sums = totals(arcs, ends, weight, nodes=nodes, directed=directed)
-        return cls(arcs, sums.astype(np.float32), None, directed, notes, listed_both_ways=both)
+        return cls(arcs, sums.astype(np.float32), None, directed, notes, told, both, listed)
 
 
 def totals(
@@ -162,7 +166,7 @@ def read_edges(
         rows, kept, told = _in_time(rows, times, roles, options)
         weight = None if weight is None else weight[kept]
     links = Links.of(rows.ends, weight, nodes=len(ids), directed=options.directed)
-    return links._replace(warnings=[*chain(*warnings), *told]), rows
+    return links._replace(warnings=[*chain(*warnings), *links.warnings, *told]), rows
 
 
 def _in_time(
@@ -303,8 +307,8 @@ def direction_of(listed: int, either: int) -> tuple[bool, str]:
             "direction; directed=False ignores it"
         )
     return False, (
-        "edges are listed once, and taken to have no direction; if they have one, directed=True "
-        "keeps it, and models can tell the neighbours on either side apart"
+        "edges are listed once, and taken to have no direction, but fit tries both; directed=True "
+        "or directed=False decides"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -50,6 +51,8 @@ class OwnGraph:
         warnings: The notes on likely mistakes and on anything left out.
         task: Whether classes or numbers are to be predicted.
         directed: Whether an edge is one arc, or one each way.
+        listed: If edges are listed once and it was not said whether they have a direction, the same
+            graph with an arc for each edge, for those who want to find out; otherwise None.
         masks: The user's own training, validation and test nodes, or None.
         groups: The number of each node's group, ``int64``, or None. A split must not tear a group.
         times: The time of each node, NaN where missing, or None.
@@ -65,6 +68,7 @@ class OwnGraph:
     warnings: tuple[str, ...] = ()
     task: Task = "classes"
     directed: bool = False
+    listed: Data | None = None
     masks: OwnSplit | None = None
     groups: NDArray[np.int64] | None = None
     times: NDArray[np.float64] | None = None
@@ -141,6 +145,9 @@ def read_graph(
     of_edges = EdgeStatistics.of(rows, links, roles, how.encoder, len(ids))
     of_columns = of_edges.tell_columns(edge_tables, roles, again=how.encoder is not None)
     attributes, told = arc_attributes(of_edges.fitted, rows, links, len(ids))
+    if links.listed is not None:
+        of_listed, _ = arc_attributes(of_edges.fitted, rows, links.listed, len(ids))
+        links = links._replace(listed=links.listed._replace(attributes=of_listed))
     del rows  # to make room for the features
     described = describe_nodes(
         of_edges.beside(table.drop_columns([roles.id, *([known.name] if known else [])])),
@@ -240,18 +247,12 @@ def own_graph(
 ) -> OwnGraph:
     """Nodes and arcs, checked, with the notes and warnings on each, and how they were read."""
     x, labels = nodes.x, nodes.labels
-    data = Data(
-        x=sharing(x) if is_sparse(x) else torch.from_numpy(x),
-        y=torch.from_numpy(labels.y),
-        edge_index=torch.from_numpy(links.arcs),
-    )
-    if links.weight is not None:
-        data.edge_weight = torch.from_numpy(links.weight)
-    if links.attributes is not None:
-        data.edge_attr = torch.from_numpy(links.attributes)
+    data = Data(x=sharing(x) if is_sparse(x) else torch.from_numpy(x), y=torch.from_numpy(labels.y))
     if nodes.masks is not None:
         for name, mask in zip(MASKS, nodes.masks, strict=True):
             data[name] = torch.from_numpy(mask)
+    listed = None if links.listed is None else _with_arcs(data, links.listed)
+    data = _with_arcs(data, links)
     check_graph(data, numbers=True)
     warnings = (*warnings, *links.warnings, *labels.warnings, *nodes.warnings)
     return OwnGraph(
@@ -263,8 +264,19 @@ def own_graph(
         warnings=warnings,
         task=labels.task,
         directed=links.directed,
+        listed=listed,
         masks=nodes.masks,
         groups=nodes.groups,
         times=times,
         reading=reading and {**reading, "directed": links.directed, "task": labels.task},
     )
+
+
+def _with_arcs(nodes: Data, links: Links) -> Data:
+    data = copy(nodes)
+    data.edge_index = torch.from_numpy(links.arcs)
+    if links.weight is not None:
+        data.edge_weight = torch.from_numpy(links.weight)
+    if links.attributes is not None:
+        data.edge_attr = torch.from_numpy(links.attributes)
+    return data

@@ -31,10 +31,10 @@ from sklearn.utils.class_weight import compute_sample_weight
 from memohop.errors import UsageError
 from memohop.fit._candidate import Cost, Look, Setting
 from memohop.fit._neighbourhood import Matrix
-from memohop.fit._problem import Outputs, Problem, check_width
+from memohop.fit._problem import Outputs, Problem
 from memohop.fit._saved import Saved, Sizes
 from memohop.fit._views import View
-from memohop.fit.candidates._view_family import Learned, ViewFamily, ViewModel
+from memohop.fit.candidates._view_family import Learned, ViewFamily, ViewModel, check_width
 from memohop.training import Enough
 
 _TREES = 100
@@ -141,7 +141,7 @@ class ExtraTreesFamily(ViewFamily):
 
     learner = "extra-trees"
     # Of thousands of words drawn at random, few would say anything, and of their means even less.
-    ways = (("numbers", "numbers"), ("all", "numbers"), ("low-rank", "all"))
+    tables = (("numbers", "numbers"), ("all", "numbers"), ("low-rank", "all"))
 
     def _openers(self, problem: Problem) -> int:
         """Without words, if there are some, and with them; with labels of values, and without."""

@@ -29,10 +29,10 @@ from sklearn.utils.class_weight import compute_sample_weight
 from memohop.fit._candidate import Look
 from memohop.fit._certainty import stopping
 from memohop.fit._neighbourhood import Matrix
-from memohop.fit._problem import Outputs, Problem, check_width
+from memohop.fit._problem import Outputs, Problem
 from memohop.fit._saved import Saved, Sizes
 from memohop.fit._views import View
-from memohop.fit.candidates._view_family import Learned, ViewFamily, ViewModel
+from memohop.fit.candidates._view_family import Learned, ViewFamily, ViewModel, check_width
 
 _ABSENT = 30.0  # logits by which a class without training nodes is below all others
 _STEPS = 300  # at most: nearly converged is good enough

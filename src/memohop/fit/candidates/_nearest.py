@@ -28,10 +28,10 @@ from sklearn.utils.class_weight import compute_sample_weight
 from memohop.errors import UsageError
 from memohop.fit._candidate import Cost, Look, Setting
 from memohop.fit._neighbourhood import Matrix
-from memohop.fit._problem import Outputs, Problem, check_width
+from memohop.fit._problem import Outputs, Problem
 from memohop.fit._saved import Saved, Sizes
 from memohop.fit._views import View
-from memohop.fit.candidates._view_family import Learned, ViewFamily, ViewModel
+from memohop.fit.candidates._view_family import Learned, ViewFamily, ViewModel, check_width
 
 _WIDEST = 64  # columns: in more, all distances are about alike
 _LARGEST = 10_000_000  # values of training nodes, which each model keeps
@@ -137,7 +137,7 @@ class NearestFamily(ViewFamily):
         fits = 0 < width <= _WIDEST and problem.nodes * width <= _LARGEST
         return super().first(problem) if fits else []
 
-    def _ways(self, problem: Problem) -> list[dict[str, bool | int | float | str]]:
+    def _tables(self, problem: Problem) -> list[dict[str, bool | int | float | str]]:
         """The columns alone."""
         return [{}]
 

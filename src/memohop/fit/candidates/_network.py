@@ -111,6 +111,11 @@ class Network:
         """Whether it is given known labels."""
         return self.options.get("labels") == "memory"
 
+    @property
+    def takes_attributes(self) -> bool:
+        """Whether it learned from attributes of arcs."""
+        return self.options.get("edges", "none") != "none"
+
     def saved(self) -> Saved:
         """Everything but the sizes, which all parts of a model share."""
         about = {"model": self.model, "options": dict(self.options), "scale": self.scale}
@@ -186,7 +191,7 @@ class NetworkFamily(Family):
         own, taught = [*space.own], [each for each in spaces.taught() if each.family == self.id]
         uses = self._uses_of_edges(problem)
         of_edges = [each for each in space.of_edges if each.options["edges"] in uses]
-        if not directed:
+        if problem.undecided or not directed:
             own, taught, of_edges = (
                 _without_directions(some, problem) for some in (own, taught, of_edges)
             )
@@ -194,6 +199,9 @@ class NetworkFamily(Family):
         if uses:
             own, rest = ([_with_edges(setting) for setting in some] for some in (own, rest))
         first = own[: space.openers] + of_edges[:1] + rest + of_edges[1:]
+        if problem.undecided and directed:
+            more = [_with_edges(setting) for setting in space.own] if uses else space.own
+            first += [setting for setting in more if setting not in first]
         return [setting for setting in first if self._can_train(setting.options)]
 
     def openers(self, problem: Problem) -> int:

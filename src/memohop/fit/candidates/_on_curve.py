@@ -42,6 +42,11 @@ class OnCurve(FittedModel):
         """Whether the model uses known labels."""
         return self.model.takes_labels
 
+    @property
+    def takes_attributes(self) -> bool:
+        """Whether it uses attributes of arcs."""
+        return self.model.takes_attributes
+
     def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
         """The numbers."""
         heights = self.model.outputs(with_heights(inputs, self.curve), rows)

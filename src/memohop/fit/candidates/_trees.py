@@ -25,10 +25,10 @@ from memohop.data.splits import Mask
 from memohop.errors import UsageError
 from memohop.fit._candidate import Look
 from memohop.fit._neighbourhood import Matrix
-from memohop.fit._problem import Outputs, Problem, check_width
+from memohop.fit._problem import Outputs, Problem
 from memohop.fit._saved import Saved, Sizes, as_array
 from memohop.fit._views import View
-from memohop.fit.candidates._view_family import SMALL, Learned, ViewFamily, ViewModel
+from memohop.fit.candidates._view_family import SMALL, Learned, ViewFamily, ViewModel, check_width
 from memohop.training import Enough
 
 _ROUNDS = 2000  # at most; early stopping ends nearly all fits sooner
@@ -104,7 +104,7 @@ class TreeFamily(ViewFamily):
     """``lightgbm``, ``lightgbm+neighbours`` and ``lightgbm+positions``."""
 
     learner = "lightgbm"
-    ways = (("all", "numbers"), ("all", "all"), ("low-rank", "all"), ("numbers", "numbers"))
+    tables = (("all", "numbers"), ("all", "all"), ("low-rank", "all"), ("numbers", "numbers"))
 
     def _openers(self, problem: Problem) -> int:
         """With and without the means of words, if there are some."""

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from threading import Event, Lock
 from typing import ClassVar, get_args
 
+import numpy as np
 import torch
 from scipy import sparse
 
+from memohop.errors import UsageError
 from memohop.fit._candidate import Cost, Family, Fit, Fits, FittedModel, Look, Setting, kept_bytes
-from memohop.fit._neighbourhood import EVERY, Matrix, Rows
+from memohop.fit._neighbourhood import APART, EVERY, Matrix, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
+from memohop.fit._saved import Sizes
 from memohop.fit._structure import structure_bytes
 from memohop.fit._views import Extras, Means, OwnColumns, Sees, View
 from memohop.fit.candidates.spaces import listed
@@ -50,6 +53,11 @@ class ViewModel(FittedModel):
         """Whether its features have the labels of neighbours."""
         return self.view.sees != "columns" or bool(self.view.values)
 
+    @property
+    def takes_attributes(self) -> bool:
+        """Whether it collects along relations."""
+        return any(way.attribute is not None for way in self.view.ways)
+
     def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
         """Probabilities of the classes, or the number."""
         return self.of_features(self.view.features(inputs, inputs.y)[rows])
@@ -76,7 +84,7 @@ class ViewFamily(Family):
     balanced: bool = False
     learner: ClassVar[str]
     """What learns from the features: its settings are in ``spaces.toml``."""
-    ways: ClassVar[tuple[tuple[OwnColumns, Means], ...]] = (("all", "numbers"), ("all", "all"))
+    tables: ClassVar[tuple[tuple[OwnColumns, Means], ...]] = (("all", "numbers"), ("all", "all"))
     """A node's own columns, and those whose means over the neighbours are features."""
 
     @property
@@ -93,68 +101,73 @@ class ViewFamily(Family):
             return []
         if self.sees == "positions" and problem.times is not None:
             return []
-        ways, numbers, extras = (
-            self._ways(problem),
-            listed().first[self.learner],
-            self._extras(problem),
-        )
-        none = {"extras": "none"} if len(extras) > 1 else {}
-        settings = [Setting(self.id, {**way, **none}, each) for each in numbers for way in ways]
-        if self._opens_with_structure(problem):
-            way = {**ways[0], "extras": "structure"}
-            settings.insert(self._openers(problem), Setting(self.id, way, numbers[0]))
+        tables, numbers = self._tables(problem), listed().first[self.learner]
+        usual = {name: some[0] for name, some in self._of_graph(problem).items() if len(some) > 1}
+        settings = [Setting(self.id, {**each, **usual}, row) for row in numbers for each in tables]
+        at = self._openers(problem)
+        settings[at:at] = [
+            Setting(self.id, {**tables[0], **usual, **more}, numbers[0])
+            for more in self._more_openers(problem)
+        ]
         return settings
 
     def openers(self, problem: Problem) -> int:
-        """The first numbers, in some ways to make the features, and perhaps with structure."""
-        return self._openers(problem) + self._opens_with_structure(problem)
+        """The first numbers, with what is made of the table, and perhaps more of the graph."""
+        return self._openers(problem) + len(self._more_openers(problem))
 
     def _openers(self, problem: Problem) -> int:
-        """All ways to make the features, without extras."""
-        return len(self._ways(problem))
+        """All that may be made of the table, and as little as possible of the graph."""
+        return len(self._tables(problem))
 
-    def _opens_with_structure(self, problem: Problem) -> bool:
-        return self.sees == "neighbours" and "structure" in self._extras(problem)
+    def _more_openers(self, problem: Problem) -> list[dict[str, str]]:
+        """Options of the graph that a search begins with, beside the usual ones."""
+        if self.sees != "neighbours":
+            return []
+        choices = self._of_graph(problem)
+        wanted = {"ways": "apart", "extras": "structure"}
+        return [{name: value} for name, value in wanted.items() if value in choices[name][1:]]
 
     def space(self, problem: Problem) -> Space:
         """The numbers, and the options between which there is a choice."""
-        ways = self._ways(problem)
-        values = {name: [*dict.fromkeys(way[name] for way in ways)] for name in ways[0]}
-        values["extras"] = [*self._extras(problem)]
+        tables = self._tables(problem)
+        values = {name: [*dict.fromkeys(each[name] for each in tables)] for name in tables[0]}
+        values |= {name: [*some] for name, some in self._of_graph(problem).items()}
         choices: Space = {name: [*some] for name, some in values.items() if len(some) > 1}
         return choices | listed().numbers[self.learner]
 
-    def _extras(self, problem: Problem) -> Sequence[Extras]:
-        """What else may be seen of the graph: extremes and spread only if there are numbers.
+    def _of_graph(self, problem: Problem) -> dict[str, Sequence[str]]:
+        """How neighbours may be told apart, and what else may be seen of the graph.
 
-        If nodes have times, structure is not for them: all of it is seen from the end.
+        Extremes and spread are only seen if there are numbers. If nodes have times, structure is
+        not for them: all of it is seen from the end.
         """
         if not self.sees_graph:
-            return ("none",)
+            return {}
         there = {"spread": len(problem.all_numbers) > 0, "structure": problem.times is None}
         there["both"] = all(there.values())
-        return [extras for extras in get_args(Extras) if there.get(extras, True)]
+        extras = [extras for extras in get_args(Extras) if there.get(extras, True)]
+        return {"ways": problem.ways, "extras": extras}
 
-    def _ways(self, problem: Problem) -> list[dict[str, bool | int | float | str]]:
-        """The options, those of :attr:`ways` that mean something for the table.
+    def _tables(self, problem: Problem) -> list[dict[str, bool | int | float | str]]:
+        """The options, those of :attr:`tables` that mean something for the table.
 
         The first is also tried without the labels of nodes with the same values, if the others are
         with them.
         """
         there = {"all": True, "numbers": problem.has_words(self.sees)}
         there["low-rank"] = problem.has_many_words(self.sees)
-        ways: list[dict[str, bool | int | float | str]] = []
-        for columns, means in self.ways:
+        tables: list[dict[str, bool | int | float | str]] = []
+        for columns, means in self.tables:
             of_neighbours = means if self.sees_graph and there[means] else "all"
-            way = {"columns": columns, "means": of_neighbours}
-            if there[columns] and way not in ways:
-                ways.append({**way})
-        said = [name for name in ways[0] if {way[name] for way in ways} != {"all"}]
-        ways = [{name: way[name] for name in said} for way in ways]
+            table = {"columns": columns, "means": of_neighbours}
+            if there[columns] and table not in tables:
+                tables.append({**table})
+        said = [name for name in tables[0] if {table[name] for table in tables} != {"all"}]
+        tables = [{name: table[name] for name in said} for table in tables]
         if problem.values:
-            with_labels = [{**way, "same_values": True} for way in ways]
-            ways = [with_labels[0], {**ways[0], "same_values": False}, *with_labels[1:]]
-        return ways
+            with_labels = [{**table, "same_values": True} for table in tables]
+            tables = [with_labels[0], {**tables[0], "same_values": False}, *with_labels[1:]]
+        return tables
 
     def view(self, problem: Problem, setting: Setting) -> View:
         """How the features of a setting are made."""
@@ -168,6 +181,7 @@ class ViewFamily(Family):
         outputs, rows, x = max(problem.classes, 1), len(problem.labelled), problem.x
         ways = 3 if problem.neighbourhood.directed else 1
         columns = setting.options.get("columns", "all")
+        apart = 2 * APART if setting.options.get("ways") == "apart" else 0
         stored = x.data.nbytes + x.indices.nbytes if sparse.issparse(x) else x.nbytes
         if columns != "all":
             stored = 4 * problem.width(self.sees, columns) * problem.nodes
@@ -179,8 +193,8 @@ class ViewFamily(Family):
             held += held + 3 * stored  # means over one hop and over two hops
             shares = 2 * ways * (outputs + 1)
             held += 8 * (outputs + 1) * (2 * problem.nodes + (3 + 5 * ways) * rows)
-            held += 3 * 4 * shares * rows
-            width = 3 * width + shares
+            held += 3 * 4 * shares * rows + (8 + 3 * 4) * apart * rows
+            width = 3 * width + shares + apart
         if setting.options.get("same_values"):
             shares = len(problem.values) * (outputs + 1)
             held += (8 * 2 + 3 * 4) * shares * rows
@@ -259,3 +273,23 @@ class ViewFamily(Family):
 def splits_at_once(problem: Problem) -> int:
     """How many splits are fitted at the same time."""
     return torch.get_num_threads() if len(problem.labelled) < SMALL else 1
+
+
+def check_width(view: View, width: int, sizes: Sizes) -> None:
+    """Refuse a model with another number of features than its view makes."""
+    nothing = np.full(1, -1) if sizes.classes else np.full(1, np.nan)
+    own = sizes.features - sizes.of_edges if view.columns is None else len(view.columns)
+    if width >= own:  # otherwise the file could request any number of bytes
+        node = Inputs(
+            sparse.csr_array((1, sizes.features), dtype=np.float32),
+            np.empty((2, 0), dtype=np.int64),
+            nothing,
+            directed=sizes.directed,
+            overall=np.zeros(sizes.outputs),
+            of_edges=sizes.of_edges,
+            attributes=np.empty((0, len(sizes.described)), dtype=np.float32),
+            described=sizes.described,
+        )
+        if width == view.features(node, nothing).shape[1]:
+            return
+    raise UsageError(f"a part has weights of {width} features, which its view does not make")
