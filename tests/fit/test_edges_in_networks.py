@@ -160,7 +160,9 @@ def data(arcs=ARCS, **more):
 @pytest.fixture(scope="module", params=USES)
 def model(request):
     """A classifier that is such a network alone."""
-    estimator = GraphClassifier(models=["linear"], **QUICK).fit(data())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GraphClassifier, "_forget_attributes", lambda self: None)
+        estimator = GraphClassifier(models=["linear"], **QUICK).fit(data())
     kind = family()
     problem = replace(
         tiny_problem(),

@@ -63,7 +63,7 @@ FORGERIES = [
     (("n_features_in_",), 4, "a part has"),
     (("n_features_in_",), 10**12, "a part has"),
     (("n_features_in_",), "3", "Expected `int`"),
-    (("directed_",), False, "are not those of a network"),
+    (("directed_",), False, "which the graph does not have"),
     (("classes_",), ["ham"], "different names"),
     (("classes_",), ["ham", "ham"], "different names"),
     (("classes_",), ["ham", 1], "different names"),
