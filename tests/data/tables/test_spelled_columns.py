@@ -50,15 +50,62 @@ class TestColumns:
         with pytest.raises(DataError, match=r"'day' held times .* such as '12/31/2023'"):
             encoder.transform(pa.table({"v": ["1"], "day": ["12/31/2023"]}))
 
-    def test_mixed_units_are_told_and_not_mixed(self):
-        cells = [f"{n} {'ft' if n % 3 else 'm'}" for n in range(2, 90)]
+    def test_units_of_different_kinds_are_told_and_not_mixed(self):
+        cells = [f"{n} {'kg' if n % 3 else 'm'}" for n in range(2, 90)]
         (line,) = told_of(cells)
-        assert "look like numbers in different units, 'ft', 'm', such as '2 ft'" in line
+        assert "look like numbers in different units, 'kg', 'm', such as '2 kg'" in line
         assert "is read as words" in line
-        (line,) = told_of([*(f"{n} ft" for n in range(99)), "7 m"])
+        (line,) = told_of([*(f"{n} ft" for n in range(99)), "7 kg"])
         assert (
-            "read as numbers in ft, with 1 of 100 values taken for missing, such as '7 m'" in line
+            "read as numbers in ft, with 1 of 100 values taken for missing, such as '7 kg'" in line
         )
+
+    def test_units_of_one_kind_are_converted_into_the_most_frequent(self, encoded, saved):
+        cells = [*(f"{n} ft" for n in range(1, 353)), *(f"{n},000 m" for n in (1, 2, 3, 4)), "0"]
+        encoder, x, notes = encoded(v=cells)
+        told = "352 in ft, 4 in m: all in ft"
+        assert f"column 'v' is read as numbers in ft, {told} (categorical=" in told_of(cells)[0]
+        assert f"column 'v': {told}" in notes
+        feet = [*range(1, 353), *(1000 * n / 0.3048 for n in (1, 2, 3, 4)), 0]
+        expected, same, _ = encoded(v=[f"{value} ft" for value in feet])
+        np.testing.assert_allclose(x, same, rtol=1e-5)
+        assert expected.feature_names == encoder.feature_names
+        later, told = saved(encoder).transform(
+            pa.table({"v": ["1 km", "1,000 m", "12 in", "1 ft"]})
+        )
+        assert later[0] == later[1]
+        assert later[2] == pytest.approx(later[3])
+        assert told == ["column 'v': 1 in km, 1 in m, 1 in in, 1 in ft: all in ft"]
+
+    def test_amounts_in_several_currencies_are_a_number_and_a_category(self, encoded, saved):
+        cells = [*(f"${n},000" for n in range(1, 61)), *(f"{n} €" for n in range(40)), "n/a"]
+        encoder, x, _ = encoded(v=cells)
+        (line,) = told_of(cells)
+        assert "amounts in several currencies, 60 in $, 40 in €: each number as it is" in line
+        assert encoder.feature_names == ["v", "v=$", "v=€", "v is missing"]
+        assert "which are currencies" in encoder.describe()[0]
+        assert x[:, 1].tolist() == [1] * 60 + [0] * 41
+        assert x[:, 2].tolist() == [0] * 60 + [1] * 40 + [0]
+        numbers = np.array([*range(1000, 61000, 1000), *range(40)], dtype=float)
+        column = encoder.columns[0]
+        if column.log_scale is not None:
+            numbers = np.log1p(numbers / column.log_scale)
+        np.testing.assert_allclose(
+            x[:-1, 0], (numbers - numbers.mean()) / numbers.std(), rtol=1e-4, atol=1e-6
+        )
+        later, notes = saved(encoder).transform(pa.table({"v": ["€ 5", "£ 5", "5 ft"]}))
+        assert later[:, 1:3].tolist() == [[0, 1], [0, 0], [0, 0]]
+        assert later[0, 0] == later[1, 0]
+        assert any("that has no feature, such as '£'" in note for note in notes)
+        assert any("such as '5 ft', count as missing" in note for note in notes)
+
+    def test_an_amount_in_another_currency_may_be_a_mistake(self):
+        (line,) = told_of([*(f"${n}" for n in range(99)), "€5"])
+        assert "numbers in $, with 1 of 100 values taken for missing, such as '€5'" in line
+
+    def test_names_of_one_currency_are_one(self, encoded):
+        encoder, *_ = encoded(v=["$5", "US$ 7", "USD 9", "11 USD"] * 20)
+        assert encoder.feature_names == ["v"]
 
     @pytest.mark.parametrize(
         ("cells", "told"),
@@ -80,7 +127,7 @@ class TestColumns:
     def test_a_user_may_ask_for_the_number_alone(self, encoded):
         cells = ["2024-01-01 05:00", "2024-03-02 06:00", "2024-07-05 23:00"]
         assert encoded({"v": "numeric"}, v=cells)[0].feature_names == ["v"]
-        _, x, _ = encoded({"v": "numeric"}, v=["5 km", "7 km", "3 miles", "far"])
+        _, x, _ = encoded({"v": "numeric"}, v=["5 km", "7 km", "3 kg", "far"])
         assert x.tolist() == [[-1, 0], [1, 0], [0, 1], [0, 1]]
 
 
@@ -178,3 +225,30 @@ def test_prepared_tables_are_read_alike(files, tmp_path):
     assert [n for n in prepared.warnings if "column" in n] == [
         note for note in graph.warnings if "column" in note
     ]
+
+
+@pytest.mark.parametrize("prices", [["$5", "€7"], ["$5.50", "€7.25"]])
+def test_labels_in_several_currencies_are_refused(prices):
+    nodes = {"id": list(range(60)), "v": list(range(60))}
+    nodes["price"] = [price.replace("5", str(n)) for n, price in enumerate(prices * 30)]
+    edges = {"source": [0], "target": [1]}
+    wrong = r"'price' holds .* in \$, .* in €: .*; convert the amounts into one currency"
+    with pytest.raises(DataError, match=wrong):
+        read_graph(nodes, edges, label="price", task="numbers")
+
+
+def test_numeric_money_means_what_it_says():
+    money = ["$5", "7,000", "about $12", "$3.4M", "free", "($2)"] * 10
+    nodes = {"id": list(range(60)), "kind": ["a", "b"] * 30, "money": money}
+    edges = {"source": [0], "target": [1]}
+    graph = read_graph(nodes, edges, label="kind", numeric=["money"])
+    assert graph.encoder.feature_names == ["money", "money is missing"]
+    values = np.array([5, 7000, 3.4e6, -2])
+    x = graph.x[[0, 1, 3, 5], 0] * graph.encoder.columns[0].std + graph.encoder.columns[0].mean
+    np.testing.assert_allclose(x, values, rtol=1e-5, atol=1)
+    assert graph.x[:6, 1].tolist() == [0, 0, 1, 0, 1, 0]
+    (line,) = (line for line in graph.warnings if "'money'" in line)
+    assert "is read as numbers in $, 30 in $, 10 without a unit: all in $" in line
+    assert "with 20 of 60 values taken for missing, such as 'about $12'" in line
+    again = read_graph(nodes, edges, label="kind", encoder=graph.encoder, classes=graph.classes)
+    np.testing.assert_array_equal(again.x, graph.x)

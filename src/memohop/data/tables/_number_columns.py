@@ -22,7 +22,7 @@ from memohop.data.tables.cells import (
     SaysNothing,
 )
 from memohop.data.tables.column import CLIP, MOSTLY_ZERO, Absent, Column, FeatureMatrix
-from memohop.data.tables.spelling import NumberSpelling, Spelling
+from memohop.data.tables.spelling import NumberSpelling, Spelling, currencies_in
 from memohop.outputs import count
 
 SKEWED = 2.0
@@ -141,7 +141,7 @@ class Number(Column, frozen=True, tag="number"):
         if self._is_mostly_zero:
             return "one feature, the number, mostly 0, on a logarithmic scale"
         what = "the number"
-        if isinstance(self.spelling, NumberSpelling):
+        if isinstance(self.spelling, NumberSpelling) and not self.spelling.currencies:
             unit = self.spelling.unit
             what += f" in {unit}" if unit else " without thousands separators"
         if self.log_scale is not None:
@@ -153,13 +153,15 @@ class Number(Column, frozen=True, tag="number"):
         if self.spelling is None:
             return cells.as_numbers(cells.column), []
         cells = cells.spelled_as(self.spelling)
+        notes = [f"column {self.name!r}: {told}" for told in cells.converted]
         if not (words := cells.words.size):
-            return cells.numbers, []
+            return cells.numbers, notes
         if cells.spelled.null_count == len(cells.spelled):
             raise cells.not_as_fitted(self.spelling.noun)
         return cells.numbers, [
+            *notes,
             f"column {self.name!r}: {count(words, 'value')} that are not {self.spelling.noun}, "
-            f"such as {cells.column[int(cells.words[0])].as_py()!r}, count as missing"
+            f"such as {cells.column[int(cells.words[0])].as_py()!r}, count as missing",
         ]
 
     def fill(self, cells: Cells, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
@@ -281,6 +283,42 @@ class Code(Number, frozen=True, tag="code"):
         self.category.fill(spelled_codes(cells.spelled_as(self.spelling)), matrix)
         matrix.offset -= 1
         return absent, notes
+
+
+class Amount(Number, frozen=True, tag="amount"):
+    """Money in several currencies: the number, whatever its currency, and a category of these."""
+
+    category: Category
+
+    @classmethod
+    def fit(cls, cells: Cells) -> Self:
+        """Amounts of which no currency has nearly all."""
+        if not cells.has_currencies:
+            raise RejectColumn("its amounts are in one currency, or none")
+        number = Number.fit(cells)
+        return cls(**asdict(number), category=Category.fit(_currencies(cells)))
+
+    def names(self) -> list[str]:
+        """The number, then the features of the category."""
+        return super().names() + self.category.names()
+
+    def describe(self) -> str:
+        """Both."""
+        return f"{super().describe()}, and {self.category.describe()}, which are currencies"
+
+    def fill(self, cells: Cells, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+        """The number and its currency."""
+        absent, notes = super().fill(cells, matrix)
+        matrix.offset += 1
+        notes += self.category.fill(_currencies(cells.spelled_as(self.spelling)), matrix)[1]
+        matrix.offset -= 1
+        return absent, notes
+
+
+def _currencies(cells: Cells) -> Cells:
+    """The currency of each amount."""
+    assert isinstance(cells.spelling, NumberSpelling)
+    return Cells(cells.name, currencies_in(cells.text, cells.spelling))
 
 
 def _phase(seconds: NDArray[np.float64], cycle: Cycle) -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from pyarrow import types
 
@@ -186,9 +187,11 @@ class Cells:
     @cached_property
     def spelling(self) -> Spelling | None:
         """How most strings spell numbers or times; None if the cells are no strings."""
-        if self._known is None and self.stored == "text":
-            return spelling_of(self._said)
-        return self._known
+        if self._known is not None or self.stored != "text":
+            return self._known
+        found = spelling_of(self._said)
+        asked = self.reading == "numeric" and isinstance(found, NumberSpelling) and found.unit
+        return replace(found, bare=True) if asked else found
 
     @property
     def unit(self) -> str:
@@ -196,9 +199,21 @@ class Cells:
         return self.spelling.unit if isinstance(self.spelling, NumberSpelling) else ""
 
     @property
+    def has_currencies(self) -> bool:
+        """Whether strings are amounts of money in several currencies."""
+        return isinstance(self.spelling, NumberSpelling) and self.spelling.currencies
+
+    @property
+    def converted(self) -> list[str]:
+        """What was converted from other units."""
+        if not isinstance(self.spelling, NumberSpelling) or self.spelling.currencies:
+            return []
+        return self.spelling.conversions(self._bare)
+
+    @property
     def guesses(self) -> list[str]:
         """How strings are read, as the column as a whole decided."""
-        return [] if self.spelling is None else self.spelling.guesses()
+        return [] if self.spelling is None else self.spelling.guesses(self._bare)
 
     def told(self, what: str) -> list[str]:
         """A line on that, and on a unit, if ``what`` is read so; none if it needs none."""
@@ -305,7 +320,7 @@ class Cells:
             return self.are_times
         assert self.spelling is not None
         others = self._said.filter(pc.invert(self._fits))
-        otherwise = NumberSpelling(self.spelling.unit, not self.spelling.decimal_comma)
+        otherwise = replace(self.spelling, decimal_comma=not self.spelling.decimal_comma)
         if otherwise.read(others).null_count < len(others):
             return False
         numbers = len(self._said) - len(others)

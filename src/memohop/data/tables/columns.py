@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from memohop.data.arcs import NUMBER_OF_EDGES, ArcAttribute
 from memohop.data.read_options import check_there
 from memohop.data.tables._ngrams import Ngrams
-from memohop.data.tables._number_columns import Code, Flag, Number, Time
+from memohop.data.tables._number_columns import Amount, Code, Flag, Number, Time
 from memohop.data.tables._places import coordinate, pairs_of
 from memohop.data.tables._text_columns import Bag, Category, Pieces, Words
 from memohop.data.tables.cells import Cells, Reading, RejectColumn, SaysNothing
@@ -25,7 +25,17 @@ from memohop.data.tables.leaks import Target
 from memohop.data.tables.times import TimeColumn
 from memohop.outputs import count, listed
 
-KINDS: tuple[type[Column], ...] = (Flag, Time, Code, Number, Words, Pieces, Ngrams, Category)
+KINDS: tuple[type[Column], ...] = (
+    Flag,
+    Time,
+    Code,
+    Amount,
+    Number,
+    Words,
+    Pieces,
+    Ngrams,
+    Category,
+)
 """All kinds of columns, in the order in which they try a column; the first that takes it has it."""
 ENTRIES = 100_000_000
 """The most features that all rows and text columns together may have set: 0.8 GB."""

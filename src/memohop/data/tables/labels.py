@@ -140,7 +140,7 @@ def _are_real(cells: Cells) -> bool:
     different = np.unique(values).size
     return bool(
         not cells.words.size
-        and ((values != np.floor(values)).any() or cells.unit)
+        and ((values != np.floor(values)).any() or cells.unit or cells.has_currencies)
         and different >= _FEWEST_NUMBERS
         and different > min(_FEW_CLASSES, values.size / 2)
     )
@@ -155,6 +155,11 @@ def _number_labels(cells: Cells, *, checked: bool) -> Labels:
             f"the label column {name!r} holds {cells.column[row].as_py()!r} in row {row + 1}, "
             f"which is not a number ({cells.words.size} such row(s) in all); correct it, leave it "
             "empty, or predict classes (task=classes)"
+        )
+    if cells.has_currencies:
+        raise DataError(
+            f"the label column {name!r} holds {cells.guesses[-1]}; convert the amounts into one "
+            "currency, or predict classes (task=classes)"
         )
     y = cells.numbers.copy()  # PyTorch takes no read-only arrays
     known = y[~np.isnan(y)]

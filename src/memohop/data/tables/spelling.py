@@ -13,6 +13,7 @@ whole says which comes first.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import msgspec
@@ -21,6 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from memohop.data.tables.units import factor, is_converted
+from memohop.outputs import first_few
+
+_TRIED_UNITS = 20  # the most frequent ones, into which others might be converted
+_ONE_CURRENCY = 0.95  # share of numbers in it, beside which others are mistakes
 _RARE = 0.05  # share of numbers that can only have a decimal comma, if they are mistakes
 
 _SPACES = " \u00a0\u2009\u202f"
@@ -71,21 +77,47 @@ class NumberSpelling(msgspec.Struct, frozen=True, tag="number"):
     """How the numbers of a column are spelled.
 
     Attributes:
-        unit: What stands beside them; 0 needs no unit, and other units are not read.
+        unit: What stands beside them; 0 needs no unit, units of the same dimension are converted,
+            and others are not read.
         decimal_comma: Whether their fractions come after a comma.
+        currencies: Whether they are amounts in several currencies, which nothing converts.
+        bare: Whether numbers without a unit are in this one.
     """
 
     unit: str = ""
     decimal_comma: bool = False
+    currencies: bool = False
+    bare: bool = False
 
     @property
     def noun(self) -> str:
         """What the strings are, for messages."""
+        if self.currencies:
+            return "amounts in several currencies"
         return f"numbers in {self.unit}" if self.unit else "numbers"
 
-    def guesses(self) -> list[str]:
-        """What the column as a whole decided, for a message."""
-        return ["with decimal commas"] if self.decimal_comma else []
+    def guesses(self, text: pa.ChunkedArray) -> list[str]:
+        """What the column as a whole decided, and what is converted, for a message."""
+        told = ["with decimal commas"] if self.decimal_comma else []
+        return told + self.conversions(text)
+
+    def conversions(self, text: pa.ChunkedArray) -> list[str]:
+        """How many numbers are converted from which units, for a message."""
+        if not (self.currencies or self.bare or is_converted(self.unit)):
+            return []
+        numbers = numbers_in(text, decimal_comma=self.decimal_comma)
+        numbers = numbers.those(~np.isnan(self._factors(numbers)))
+        units = [unit for unit in numbers.frequent_units() if unit or self.bare]  # 0 needs none
+        if len(units) < 2:
+            return []
+        sizes = [pc.sum(pc.equal(numbers.units, unit)).as_py() for unit in units]
+        parts = [
+            f"{size} {f'in {unit}' if unit else 'without a unit'}"
+            for size, unit in zip(sizes, units, strict=True)
+        ]
+        if self.currencies:
+            return [f"{first_few(parts)}: each number as it is, and its currency as a category"]
+        return [f"{first_few(parts)}: all in {self.unit}"]
 
     @classmethod
     def of(cls, text: pa.ChunkedArray) -> Self:
@@ -103,19 +135,49 @@ class NumberSpelling(msgspec.Struct, frozen=True, tag="number"):
             if decimal_comma := not only_point and only_comma > _RARE * comma.rows.size:
                 numbers = comma
         units = numbers.frequent_units()
-        spelling = cls(units[0] if units else "", decimal_comma)
-        return spelling, int(spelling._alike(numbers).sum())
+        several = sum(map(_is_money, units)) > 1
+        some = [cls(unit, decimal_comma) for unit in units[:_TRIED_UNITS]] or [cls()]
+        read = [spelling._fitting(numbers) for spelling in some]
+        if several and max(read) < _ONE_CURRENCY * numbers.rows.size:
+            some.append(cls("", decimal_comma, currencies=True))
+            read.append(some[-1]._fitting(numbers))
+        best = int(np.argmax(read))
+        return some[best], read[best]
 
     def read(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
-        """The numbers, null where a string is none or has another unit."""
+        """The numbers in the unit, null where a string is none or has a unit of another kind."""
         there = numbers_in(text, decimal_comma=self.decimal_comma)
-        alike = self._alike(there)
-        return _at(there.rows[alike], there.values[alike], len(text))
+        factors = self._factors(there)
+        alike = ~np.isnan(factors)
+        return _at(there.rows[alike], (there.values * factors)[alike], len(text))
 
-    def _alike(self, numbers: Numbers) -> NDArray[np.bool_]:
-        bare_zero = pc.and_(pc.equal(numbers.units, ""), pc.equal(pa.array(numbers.values), 0))
-        alike = pc.or_(pc.equal(numbers.units, self.unit), bare_zero)
-        return np.asarray(alike.to_numpy(zero_copy_only=False))
+    def _fitting(self, numbers: Numbers) -> int:
+        return int((~np.isnan(self._factors(numbers))).sum())
+
+    def _factors(self, numbers: Numbers) -> NDArray[np.float64]:
+        """What converts each number into the unit; NaN where nothing does."""
+        units = numbers.units.dictionary_encode()
+        factors = [
+            (1.0 if _is_money(unit) else None) if self.currencies else factor(unit, self.unit)
+            for unit in units.dictionary.to_pylist()
+        ]
+        of_each = np.array(factors, dtype=np.float64)[units.indices.to_numpy()]
+        bare = pc.equal(numbers.units, "").to_numpy(zero_copy_only=False)
+        return np.where(bare & (self.bare | (numbers.values == 0)), 1.0, of_each)
+
+
+def currencies_in(text: pa.ChunkedArray, spelling: NumberSpelling) -> pa.ChunkedArray:
+    """The currency of each amount, null where a string is none."""
+    there = numbers_in(text, decimal_comma=spelling.decimal_comma)
+    money = ~np.isnan(spelling._factors(there))
+    rows = np.full(len(text), -1)
+    rows[there.rows[money]] = np.flatnonzero(money)
+    return pa.chunked_array([there.units.take(pa.array(rows, mask=rows < 0))])
+
+
+@cache
+def _is_money(unit: str) -> bool:
+    return bool(pc.match_substring_regex(pa.scalar(unit), f"^{_COINS}$").as_py())
 
 
 class Numbers(NamedTuple):
@@ -124,6 +186,11 @@ class Numbers(NamedTuple):
     rows: NDArray[np.int64]
     values: NDArray[np.float64]
     units: pa.Array
+
+    def those(self, chosen: NDArray[np.bool_]) -> Numbers:
+        """Some of them."""
+        units = self.units.filter(pa.array(chosen))
+        return Numbers(self.rows[chosen], self.values[chosen], units)
 
     def frequent_units(self) -> list[str]:
         """The units, the most frequent first."""
@@ -257,7 +324,7 @@ class TimeSpelling(msgspec.Struct, frozen=True, tag="time"):
     noun: ClassVar[str] = "times"
     decimal_comma: ClassVar[bool] = False
 
-    def guesses(self) -> list[str]:
+    def guesses(self, text: pa.ChunkedArray) -> list[str]:
         """What the column as a whole decided, for a message."""
         if self.first is None:
             return []
