@@ -13,12 +13,14 @@ from scipy import sparse
 
 import memohop
 from memohop import DataError, GraphClassifier, GraphRegressor
+from memohop.explain import explain_fit
 from memohop.fit._curve import Curve
 from memohop.fit._problem import Inputs
 from memohop.fit._values import ValueLabels, codes_of, many_valued, value_shares
 from memohop.fit._views import View
 from memohop.fit.candidates._on_curve import with_heights
 from memohop.folders import named, sha256_of
+from memohop.report.fit_page import fit_page
 from saved_models import changed
 from tiny_problem import QUICK, tiny_problem
 
@@ -210,7 +212,7 @@ def test_later_nodes_hear_what_labels_say_of_their_values(fitted):
         inputs, _ = memohop.fit._inputs.to_predict(fitted, later, arcs(later), **more)
         view = fitted.model_.components[0].models[0].view
         at = [
-            each.name == "same team" for each in view.names(inputs, fitted.encoder_.feature_names)
+            each == ("values", "team") for each in view.names(inputs, fitted.encoder_.feature_names)
         ]
         features = view.features(inputs, inputs.y)
         features = features.toarray() if sparse.issparse(features) else features
@@ -308,3 +310,13 @@ def test_a_table_without_such_columns_has_no_choice():
     problem = tiny_problem()
     assert problem.values == {}
     assert ValueLabels.of(problem.x, problem.values, problem.y, 2) is None
+
+
+def test_they_are_explained(fitted):
+    if fitted.models == ["extra-trees"]:
+        return
+    explained = explain_fit(fitted, node="n3")
+    assert explained.sources["values"] > 0
+    page = fit_page(explained)
+    assert "the labels of nodes with the same values" in page
+    assert "labels of nodes with the same team" in page

@@ -89,6 +89,7 @@ class Feature(NamedTuple):
         "degree",
         "structure",
         "labels",
+        "values",
         "rows",
         "position",
         "network",
@@ -257,7 +258,7 @@ class View:
         for longitude, latitude in [] if self.places is None else self.places[:, :, 0].astype(int):
             names += [named[at] for at in (longitude, longitude, latitude)]
         each = max(self.classes, 1) + 1  # the shares or the mean, and the number of labels
-        of_values = [Feature("labels", f"same {name}") for name in self.values for _ in range(each)]
+        of_values = [Feature("values", name) for name in self.values for _ in range(each)]
         if self.sees == "columns":
             return names + of_values
         few = [

@@ -33,6 +33,7 @@ _SOURCES = {
     "degree": "how many neighbours it has",
     "structure": "what the structure of the graph says of it",
     "labels": "the labels of its neighbours",
+    "values": "the labels of nodes with the same values",
     "rows": "who its neighbours are",
     "position": "where it is in the graph",
     "network": "columns in networks, its own and its neighbours'",
@@ -152,6 +153,8 @@ def _words(feature: Feature) -> str:
         return f"{name}, {_SPREAD[source]} its neighbours"
     if source == "labels":
         return f"labels of its neighbours, {name} away"
+    if source == "values":
+        return f"labels of nodes with the same {name}"
     if source == "around":
         return f"{name}, of the nodes around it"
     if source == "rows":
