@@ -307,8 +307,8 @@ def direction_of(listed: int, either: int) -> tuple[bool, str]:
             "direction; directed=False ignores it"
         )
     return False, (
-        "edges are listed once, and taken to have no direction, but fit tries both; directed=True "
-        "or directed=False decides"
+        "edges are listed once, and taken to have no direction, but fit tries both (directed=True, "
+        "--directed or directed=False, --undirected decides)"
     )
 
 
