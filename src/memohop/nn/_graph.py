@@ -147,6 +147,14 @@ class Graph:
                 :class:`memohop.nn.RelationConv`; they are not negative, and above 0 for the arcs
                 of the relation.
             weights: of the arcs, ``[arcs]``, if the graph was made of some.
+
+        Example:
+            >>> import torch, memohop
+            >>> arcs, kind = torch.tensor([[0, 1], [1, 2]]), torch.tensor([[1.0], [0.0]])
+            >>> graph = memohop.Graph(arcs, 3, direction="out")
+            >>> graph.with_attributes(arcs, kind, relations=[0]).entry_attributes
+            tensor([[1., 1., 0., 0.],
+                    [1., 0., 0., 0.]])
         """
         graph = copy(self)
         graph._attributed = AttributedArcs(edge_index, attributes, relations, weights)
