@@ -65,7 +65,8 @@ class TestAFewWordsAmongNumbers:
         assert told in graph.notes
         missing = "4 values that are not numbers, such as 'not measured', count as missing"
         assert f"column 'v': {missing}" in graph.notes
-        assert not any("'v'" in line for line in expected.warnings)
+        plain = [line for line in expected.warnings if "'v'" in line]
+        assert all("is read as numbers and as categories, as codes are" in line for line in plain)
 
     def test_codes_survive_json_and_later_tables(self, table_of, saved):
         paths = table_of(dorm=with_words(np.arange(ROWS) % 9 + 1))
@@ -124,23 +125,57 @@ class TestWhatLooksLikeSomethingElse:
 
     @pytest.mark.parametrize(
         "values",
-        [
-            ["red", "blue"] * 40,
-            [f"a sentence about {n} things" for n in range(80)],
-            ["B12", "C3"] * 40,
-            ["yes", "no"] * 40,
-            ["36,200", "1,000"] * 40,
-            ["1.2.3", "10.0.1"] * 40,
-            [1, 2] * 40,
-            [None] * 80,
-        ],
+        [["red", "blue"] * 40, ["B12", "C3"] * 40, ["yes", "no"] * 40, ["1.2.3", "10.0.1"] * 40],
     )
     def test_what_is_read_as_it_looks_is_not_told(self, values):
         assert told_of(pa.array(values)) is None
 
+    @pytest.mark.parametrize(
+        ("values", "told"),
+        [
+            (
+                [f"a sentence about {n} things" for n in range(80)],
+                "is read as words (--categorical v takes each text as a whole)",
+            ),
+            (
+                ["36,200", "1,000"] * 40,
+                "is read as numbers with separators or signs (--categorical v takes all as they "
+                "are spelled)",
+            ),
+            (
+                ["5 km", "7 km"] * 40,
+                "is read as numbers in km (--categorical v takes all as they are spelled)",
+            ),
+            (
+                ["2024-05-31", "2024-06-01"] * 40,
+                "is read as times (--categorical v takes all as they are spelled)",
+            ),
+            (
+                [1, 2, 5] * 40,
+                "is read as numbers and as categories, as codes are (--numeric v or --categorical "
+                "v decides)",
+            ),
+            ([None] * 80, "is left out: all values are equal, or different without a pattern"),
+        ],
+    )
+    def test_what_was_guessed_changed_or_left_out_is_told(self, values, told):
+        assert told_of(pa.array(values)) == f"column 'v' {told}"
+
     @pytest.mark.parametrize("reading", ["categorical", "text", "numeric"])
     def test_a_user_who_decided_is_not_told(self, reading):
         assert told_of(["1", "2"] * 40, reading) is None
+
+    def test_columns_that_are_read_alike_share_a_line(self):
+        columns = {f"v{n}": pa.chunked_array([["5 km", "7 km"] * 9]) for n in range(7)}
+        columns |= {f"w{n}": pa.chunked_array([["5 kg", "7 kg"] * 9]) for n in range(2)}
+        columns |= {f"x{n}": pa.chunked_array([[n] * 18]) for n in range(2)}
+        overrule = "(--categorical {} takes all as they are spelled)"
+        assert fit_columns(columns.items())[1] == [
+            "columns 'v0', 'v1', 'v2', 'v3', 'v4' and 2 more are read as numbers in km "
+            + overrule.format("v0"),
+            "columns 'w0', 'w1' are read as numbers in kg " + overrule.format("w0"),
+            "columns 'x0', 'x1' are left out: all values are equal, or different without a pattern",
+        ]
 
     def test_hundreds_of_columns_are_a_few_lines(self):
         commas = pa.chunked_array([["1,5", "2,25"] * 9])

@@ -183,6 +183,16 @@ class Number(Column, frozen=True, tag="number"):
             )
         return absent, notes
 
+    @property
+    def guess(self) -> str | None:
+        """What strings are read as."""
+        if self.spelling is None:
+            return None
+        noun = self.spelling.noun + " with separators or signs" * (
+            self.spelling == NumberSpelling()
+        )
+        return f"{noun} (--categorical {{}} takes all as they are spelled)"
+
     def surprise(self, cells: Cells) -> str | None:
         """A line on words among the numbers, and on what was guessed from the whole column."""
         told = cells.guesses
@@ -271,6 +281,13 @@ class Code(Number, frozen=True, tag="code"):
     def of_value(self) -> range:
         """Those of the category."""
         return range(1, 1 + len(self.category.values))
+
+    @property
+    def guess(self) -> str | None:
+        """That they may be codes."""
+        return (
+            "numbers and as categories, as codes are (--numeric {0} or --categorical {0} decides)"
+        )
 
     def describe(self) -> str:
         """Both readings."""

@@ -143,6 +143,11 @@ class Words(Bag, frozen=True, tag="words"):
         """All of them, of texts that are names."""
         return range(len(self.vocabulary) if self.repeated else 0)
 
+    @property
+    def guess(self) -> str | None:
+        """That they are texts."""
+        return f"{self.read_as} (--categorical {{}} takes each text as a whole)"
+
     def describe(self) -> str:
         """How many words have a feature."""
         return f"one feature for each of {count(len(self.vocabulary), 'word')}"

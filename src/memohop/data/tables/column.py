@@ -81,6 +81,13 @@ class Column(msgspec.Struct, frozen=True, tag_field="kind"):
         """
         raise NotImplementedError
 
+    @property
+    def guess(self) -> str | None:
+        """What cells are read as that could be something else, and how to overrule that, with {}
+        for the name of the column; None if there is no doubt.
+        """
+        return None
+
     def surprise(self, cells: Cells) -> str | None:
         """A line on strings that are read as something other than what most of them look like."""
         return self.read_as and cells.looks_otherwise(f"read as {self.read_as}")

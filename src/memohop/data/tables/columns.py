@@ -225,11 +225,12 @@ def fit_columns(
 
     They are of ``kinds``, by default of :data:`KINDS`.
 
-    Lines tell of the first few columns that are read in an unexpected way, and name the others;
-    and before them of those that may be the label under another name.
+    Lines tell of the first few columns that may be the label under another name, and of those that
+    are read in an unexpected way, and name the others; then of those that are guessed, or left out.
     """
     kept: list[Column] = []
     left_out, surprises, leaks = [], {}, {}
+    guesses: dict[str, list[str]] = {}
     coordinates: dict[tuple[str, ...], str] = {}
     for name, column in columns:
         cells = Cells(name, column, (readings or {}).get(name))
@@ -246,11 +247,20 @@ def fit_columns(
             leaks[name] = leak
         if surprise and cells.reading in (None, "numeric"):  # the user did not say how to read it
             surprises[name] = surprise
+        elif cells.reading is None and fitted is not None and fitted.guess is not None:
+            guesses.setdefault(fitted.guess, []).append(name)
     texts = sum(isinstance(column, Bag) for column in kept)
     kept = [
         column.within(ENTRIES // texts) if isinstance(column, Bag) else column for column in kept
     ]
     lines = _first_few(leaks, "the same goes for") + _first_few(surprises, "so are the values of")
+    for guess, names in guesses.items():
+        are = "are" if len(names) > 1 else "is"
+        lines.append(f"{listed(names)} {are} read as {guess.format(names[0])}")
+    if quiet := [name for name in left_out if name not in surprises]:
+        are = "are" if len(quiet) > 1 else "is"
+        why = "all values are equal, or different without a pattern"
+        lines.append(f"{listed(quiet)} {are} left out: {why}")
     places = pairs_of(coordinates)
     lines += [
         f"columns {longitude!r} and {latitude!r} are taken for longitude and latitude, and become "
