@@ -146,19 +146,30 @@ def test_edges_have_an_age_for_a_node_that_knows_them(monkeypatch, edge_time, le
         assert ages.to_pylist() == expected
 
 
+def test_what_statistics_are_made_of_is_told():
+    for edge_time, told in (
+        ("since", "columns 'since', 'amount'"),
+        (None, "the times of both ends and"),
+    ):
+        some = read(edge_time=edge_time, drop=["since"] * (edge_time is None))
+        assert any(f"from {told}" in warning for warning in some.warnings)
+    bare = read(edges={name: EDGES[name] for name in ("source", "target")})
+    assert any("from the times of both ends, " in warning for warning in bare.warnings)
+
+
 def test_an_edge_that_no_end_comes_after_is_left_out_and_told():
     graph = read(edge_time="since")
     arcs = {(NODES["id"][u], NODES["id"][v]) for u, v in graph.data.edge_index.T.tolist()}
     assert arcs == {("a", "b"), ("c", "a"), ("d", "e"), ("f", "a"), ("c", "b")}
-    assert (
-        "column 'day': a node learns only from what is earlier than itself; 1 of 7 edges join "
-        "nodes of the same time, neither of which does; 2 of 7 edges left out, as neither end "
-        "comes after them"
-    ) in graph.warnings
-    assert (
-        "column 'day': a node learns only from what is earlier than itself"
-        in read(DAYS[:4] + DAYS[5:] * 2).warnings
+    line = (
+        "column 'day': a node learns only from what is earlier than itself, so that positions and "
+        "the structure of the whole graph are left out"
     )
+    assert (
+        f"{line}; 1 of 7 edges join nodes of one time, of no use to either; 2 of 7 edges left out, "
+        "as neither end comes after them"
+    ) in graph.warnings
+    assert line in read(DAYS[:4] + DAYS[5:] * 2).warnings
 
 
 def test_weights_are_those_of_the_edges_that_are_left():

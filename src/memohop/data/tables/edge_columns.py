@@ -140,7 +140,9 @@ class EdgeStatistics(NamedTuple):
     ) -> list[str]:
         """A line for each edge table on its columns; those of an earlier graph are known."""
         used = [column.name for column in self.fitted.columns]
-        made_of = [*([str(roles.edge_time or roles.time)] if self.fitted.aged else []), *used]
+        made_of = [] if roles.edge_time is None else [roles.edge_time]
+        sources = ["the times of both ends"] * (self.fitted.aged and not made_of)
+        sources += [listed([*made_of, *used])] * bool(made_of or used)
         lines = []
         for table in tables:
             known = {*roles.of_edges, *roles.dropped, *used}
@@ -150,8 +152,8 @@ class EdgeStatistics(NamedTuple):
                 example = next(iter(self.made))
                 told.insert(
                     0,
-                    f"from {listed(made_of)}, {count(len(self.made), 'statistic')} of each node's "
-                    f"edges become columns of the node, such as {example!r}",
+                    f"from {' and '.join(sources)}, {count(len(self.made), 'statistic')} of each "
+                    f"node's edges become columns of the node, such as {example!r}",
                 )
             if not again and table is tables[0] and (apart := self._apart()):
                 told.append(f"fit also tries {' and '.join(apart)}")

@@ -90,9 +90,12 @@ def check_comparable(nodes: TimeColumn, edges: TimeColumn) -> None:
 def tell_order(column: str, alike: NDArray[np.bool_], late: NDArray[np.bool_]) -> str:
     """A line on what times do, given the edges between nodes of one time, and those left out."""
     of_all = count(len(late), "edge")
-    line = f"column {column!r}: a node learns only from what is earlier than itself"
+    line = (
+        f"column {column!r}: a node learns only from what is earlier than itself, so that "
+        "positions and the structure of the whole graph are left out"
+    )
     if alike.any():
-        line += f"; {alike.sum()} of {of_all} join nodes of the same time, neither of which does"
+        line += f"; {alike.sum()} of {of_all} join nodes of one time, of no use to either"
     if late.any():
         line += f"; {late.sum()} of {of_all} left out, as neither end comes after them"
     return line
