@@ -122,7 +122,8 @@ def assert_same(prepared, expected):
         assert np.array_equal(prepared.out.weights, data.edge_weight)
         assert np.array_equal(prepared.into.weights, data.edge_weight[by_target])
     assert prepared.directed == expected.directed
-    assert prepared.encoder == expected.encoder
+    encoders = [graph.encoder.without_attributes() for graph in (prepared, expected)]
+    assert encoders[0] == encoders[1]  # attributes of arcs are of tables alone
     x = expected.x
     assert sparse.issparse(prepared.x) == sparse.issparse(x)
     dense = [part.toarray() if sparse.issparse(part) else part for part in (prepared.x, x)]
@@ -192,7 +193,8 @@ def test_arcs_are_sorted_and_added_up_as_in_ram(
     tables = write_parquet(folder, {"id": ids, "kind": np.array(["x", "y"])[ids % 2]}, columns)
     options = {"label": "kind", "task": "classes", "directed": directed}
     prepared, expected = compared(folder, tables, tables, **options, weight=weights and "w")
-    assert set(expected.notes) <= set(prepared.notes)
+    notes = {note for note in expected.notes if "fit also tries" not in note}
+    assert {note.replace(", but fit tries both", "") for note in notes} <= set(prepared.notes)
 
 
 def test_columns_are_fitted_in_several_passes(tmp_path, monkeypatch):
@@ -296,7 +298,8 @@ def test_sets_are_those_of_the_whole_table(tmp_path, how):
     tables = cut(tmp_path / "n", SETS), whole[1]
     drop = [name for name in ("part", "day", "team") if name not in how.values()]
     prepared, expected = compared(tmp_path, tables, whole, label="kind", drop=drop, **how)
-    assert set(expected.notes) <= set(prepared.notes)
+    notes = {note for note in expected.notes if "fit also tries" not in note}
+    assert {note.replace(", but fit tries both", "") for note in notes} <= set(prepared.notes)
 
 
 @pytest.fixture(params=[True, False], ids=["directed", "undirected"])

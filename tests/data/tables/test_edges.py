@@ -90,7 +90,7 @@ class TestSeveralTables:
 @pytest.mark.parametrize(
     ("pairs", "directed", "arcs", "told"),
     [
-        (["ab", "bc"], False, 4, r"listed once.* directed=True keeps it"),
+        (["ab", "bc"], False, 4, r"listed once.*fit tries both .directed=True"),
         (["ab", "ba", "bc", "cb", "dd"], False, 5, "listed both ways, so they have no direction"),
         (["ab", "ba", "bc", "cd"], True, 4, "^50% of the edges are listed the other"),
     ],

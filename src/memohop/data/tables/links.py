@@ -73,7 +73,7 @@ class Links(NamedTuple):
         both = directed is False
         if directed is None:
             counts = [way.shape[1] - loops for way in merged]
-            directed, note = direction_of(*counts)
+            directed, note = direction_of(*counts, keeps_both=True)
             both = share_both_ways(*counts) >= 1 - _FEW
             arcs, told = merged[not directed], [note]
             if not (directed or both):
@@ -294,9 +294,11 @@ def share_both_ways(listed: int, either: int) -> float:
     return (2 * listed - either) / max(listed, 1)
 
 
-def direction_of(listed: int, either: int) -> tuple[bool, str]:
+def direction_of(listed: int, either: int, *, keeps_both: bool = False) -> tuple[bool, str]:
     """Whether edges have a direction, and why, from how many arcs there are as listed, each once,
     without self-loops, and from their number with all opposites.
+
+    It is told if arcs with directions are kept, too, where edges are listed once.
     """
     share = share_both_ways(listed, either)
     if share >= 1 - _FEW:
@@ -306,9 +308,10 @@ def direction_of(listed: int, either: int) -> tuple[bool, str]:
             f"{share:.0%} of the edges are listed the other way round too, so edges have a "
             "direction; directed=False ignores it"
         )
+    tries = ", but fit tries both" * keeps_both
     return False, (
-        "edges are listed once, and taken to have no direction, but fit tries both (directed=True, "
-        "--directed or directed=False, --undirected decides)"
+        f"edges are listed once, and taken to have no direction{tries} "
+        "(directed=True, --directed or directed=False, --undirected decides)"
     )
 
 
