@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memohop.data.tables import spelling
-from memohop.data.tables.spelling import NumberSpelling, TimeSpelling, numbers_in, spelling_of
+from memohop.data.tables import _time_spelling, spelling
+from memohop.data.tables._time_spelling import TimeSpelling
+from memohop.data.tables.spelling import NumberSpelling, numbers_in, spelling_of
 
 
 def strings(*cells):
@@ -265,6 +266,6 @@ def test_quick_looks_at_times_change_nothing(cells):
     quick = TimeSpelling.of(text)
     read = quick.read(text).to_pylist()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spelling, "_TIMES", dict.fromkeys(spelling._TIMES, ""))
+        patch.setattr(_time_spelling, "_TIMES", dict.fromkeys(_time_spelling._TIMES, ""))
         assert TimeSpelling.of(text) == quick
         assert quick.read(text).to_pylist() == read

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from pyarrow import types
 
+from memohop.data.tables._time_spelling import TimeSpelling
 from memohop.data.tables.spelling import (
     PLAIN,
     NumberSpelling,
     Spelling,
-    TimeSpelling,
     numbers_in,
     spelling_of,
 )

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from memohop.data.arcs import NUMBER_OF_EDGES, ArcAttribute
 from memohop.data.read_options import check_there
 from memohop.data.tables._ngrams import Ngrams
-from memohop.data.tables._number_columns import Amount, Code, Flag, Number, Time
+from memohop.data.tables._number_columns import Amount, Code, Flag, Number
 from memohop.data.tables._places import coordinate, pairs_of
 from memohop.data.tables._text_columns import Bag, Category, Pieces, Words
+from memohop.data.tables._time_columns import Time
 from memohop.data.tables.cells import Cells, Reading, RejectColumn, SaysNothing
 from memohop.data.tables.column import Column, FeatureMatrix, Matrix
 from memohop.data.tables.leaks import Target

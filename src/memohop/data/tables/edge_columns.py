@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from memohop.data.read_options import Roles
 from memohop.data.tables._ngrams import Ngrams
-from memohop.data.tables._number_columns import Code, Flag, Number, Time, spelled_codes
+from memohop.data.tables._number_columns import Code, Flag, Number, spelled_codes
 from memohop.data.tables._text_columns import Category, Pieces
+from memohop.data.tables._time_columns import Time
 from memohop.data.tables.arc_attributes import comes_again, fits_in_ram
 from memohop.data.tables.cells import Cells
 from memohop.data.tables.column import Column, FeatureMatrix
