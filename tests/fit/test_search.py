@@ -255,6 +255,21 @@ class TestTime:
         assert slow.jobs[:2] == [(1, (0,)), (1, (0,))]
         assert any(1 in splits for _, splits in slow.jobs[2:])
 
+    def test_what_was_cut_off_does_not_begin_anew_with_less_time(self, problem, clock):
+        """It took 2 seconds, and the sixth best kind would now have 2.5 of the 15 that are left."""
+        kinds = {f"{place}": Timed(f"{place}", 0.9, clock=clock) for place in range(6)}
+        running = portfolio.Portfolio(problem, kinds, 20.0, None, np.random.default_rng(0))
+        for place, name in enumerate(kinds):
+            scores = dict.fromkeys(range(3), 0.9 - 0.1 * place)
+            tried = Candidate(Setting(name, {}, {}), scores=scores, seconds=3.0)
+            running.search.candidates.append(tried)
+        running.search.ranked = running.search.candidates
+        tried.unfinished, tried.seconds = frozenset({0, 1, 2}), 2.0
+        running.comparing = 0.0
+        assert not [lack for lack in running._lacking(False) if lack[1]]
+        tried.seconds = 0.5
+        assert [lack[1] for lack in running._lacking(False) if lack[1]] == [[0]]
+
     def test_a_network_that_fails_on_a_split_is_not_fitted_to_it_for_ever(self, problem, clock):
         memory = Timed("memory", 0.6, has_memory=True, first_only=True, takes=0.1, clock=clock)
         kinds = [*(Timed(f"better {number}", 0.9, clock=clock) for number in range(3)), memory]

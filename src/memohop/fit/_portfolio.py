@@ -272,10 +272,11 @@ class Portfolio:
             if place == 1 and tried.seconds <= left:
                 count = max(count, 1)
             if splits[:1] == all_splits[:1]:
-                each = left / len(all_splits)  # so that there is time for the others as well
-                if each <= _ANEW * tried.seconds:
+                # A job gets twice its seconds; there is to be time for the other splits as well.
+                seconds = min(seconds, left / len(all_splits) / 2)
+                if 2 * seconds <= _ANEW * tried.seconds:
                     splits = [split for split in splits if split not in tried.scores]
-                splits, seconds, count = splits[:1], min(seconds, each / 2), max(count, 1)
+                splits, count = splits[:1], max(count, tried in leaders)
             if tried.failures < _TRIES and (count >= len(splits) or tried in leaders):
                 yield tried, splits[:count], seconds
         yield from [lack for lack in needed if lack[0] in leaders]
