@@ -111,6 +111,23 @@ def test_texts_without_spaces_may_be_long():
     assert fitted(latin)[0].columns == ()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "красный большой дом река",
+        "το μεγάλο σπίτι ποτάμι",
+        "البيت الكبير نهر أحمر",
+        "नदी घर बड़ा लाल",
+    ],
+)
+def test_texts_with_spaces_are_words_in_any_script(words):
+    draw, words = random.Random(0), words.split()
+    texts = [" ".join(draw.choices(words, k=6)) + f" {n}" for n in range(ROWS)]
+    (column,) = fitted(texts)[0].columns
+    assert type(column).__name__ == "Words"
+    assert {*column.vocabulary} >= {unicodedata.normalize("NFKC", word) for word in words}
+
+
 def test_repeated_names_are_a_category_and_few_are_nothing():
     values = names("Latin")
     assert [type(column).__name__ for column in fitted(values * 2)[0].columns] == ["Category"]

@@ -88,6 +88,21 @@ class TestAFewWordsAmongNumbers:
         assert len(told) == 2
         assert [line for line in prepared.warnings if "column '" in line] == told
 
+    def test_dates_that_are_none_in_a_few_rows_are_missing_there(self, table_of):
+        days = [f"{n % 28 + 1:02}/{n % 12 + 1:02}/2023" for n in range(ROWS)]
+        wrong = {7: "31/02/2023", 60: "soon", 61: "13/13/2023"}
+        cells = [wrong.get(n, day) for n, day in enumerate(days)]
+        blank = ["" if n in wrong else day for n, day in enumerate(days)]
+        graph, expected = (read_graph(*table_of(v=each), label="kind") for each in (cells, blank))
+        np.testing.assert_array_equal(graph.x, expected.x)
+        (told,) = (line for line in graph.warnings if "'v'" in line)
+        assert f"with 3 of {ROWS} values taken for missing, such as '31/02/2023'" in told
+        most = [day if n % 5 < 3 else "soon" for n, day in enumerate(days)]
+        graph = read_graph(*table_of(v=most), label="kind")
+        (told,) = (line for line in graph.warnings if "'v'" in line)
+        assert f"is read as a category: 240 of {ROWS} values look like times, such as" in told
+        assert "but not 'soon' (numeric=['v'], --numeric v reads them as such)" in told
+
     def test_many_placeholders_are_no_words(self, table_of):
         cells = ["?" if n % 3 else str(n / 4) for n in range(ROWS)]
         graph = read_graph(*table_of(v=cells), label="kind")

@@ -190,7 +190,8 @@ def audit(data: Data | OwnGraph, split: int = 0, *, probes: bool = True) -> Audi
     if isinstance(data, OwnGraph):
         if data.task == "numbers":
             raise UsageError(
-                "the labels are numbers, and an audit is for classes; say task=classes"
+                "the labels are numbers to predict, and an audit is for classes; name a column "
+                "with groups of them, such as low and high (with task=classes, each is a class)"
             )
         of_edges = 0 if data.encoder is None else data.encoder.of_edges
         data, names = data.data, tuple(str(name) for name in data.classes)
