@@ -100,7 +100,7 @@ class TestAFewWordsAmongNumbers:
         most = [day if n % 5 < 3 else "soon" for n, day in enumerate(days)]
         graph = read_graph(*table_of(v=most), label="kind")
         (told,) = (line for line in graph.warnings if "'v'" in line)
-        assert f"is read as a category: 240 of {ROWS} values look like times, such as" in told
+        assert f"is read as words: 240 of {ROWS} values look like times, such as" in told
         assert "but not 'soon' (numeric=['v'], --numeric v reads them as such)" in told
 
     def test_many_placeholders_are_no_words(self, table_of):
