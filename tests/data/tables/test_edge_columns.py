@@ -196,7 +196,8 @@ class TestReading:
         texts = [f"about {number} and more things" for number in range(80)]
         graph = read(ends | {"note": texts, "same": [1] * 80, "id": [f"e{n}" for n in range(80)]})
         (told,) = (line for line in graph.warnings if "not used" in line)
-        assert told == "edges: every edge counts alike; not used: columns 'note', 'same', 'id'"
+        again = "edges: fit also tries to count a neighbour as often as its edge comes"
+        assert told == f"{again}; not used: columns 'note', 'same', 'id'"
         assert graph.encoder.feature_names == ["v"]
         assert graph.encoder.edges.columns == ()
 

@@ -18,9 +18,9 @@ EDGES = "source,target\n" + "".join(f"né{n},né{n * 7 % 40}\n" for n in range(4
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252", "latin-1", "utf-16", "utf-32"])
 def test_is_told_from_the_bytes_and_the_graph_is_the_same(encoding, suffix, files):
-    expected = read_graph(*files(NODES, EDGES), label="kind")
+    expected = read_graph(*files(NODES, EDGES), label="kind", directed=True)
     paths = files(NODES, EDGES, suffix, encoding)
-    graph = read_graph(*paths, label="kind")
+    graph = read_graph(*paths, label="kind", directed=True)
     assert graph.ids.tolist() == expected.ids.tolist()
     assert graph.classes == expected.classes == ["x", "ähnlich"]
     assert graph.encoder == expected.encoder
@@ -56,7 +56,7 @@ def test_a_named_encoding_is_heeded(files):
     cyrillic = NODES.replace("Zürich", "Москва").replace("é", "e").replace("ö", "o")
     cyrillic = cyrillic.replace("ß", "s").replace("ä", "a")
     paths = files(cyrillic, "s,t\nne0,ne1\n", encoding="cp1251")
-    graph = read_graph(*paths, label="kind", encoding="cp1251")
+    graph = read_graph(*paths, label="kind", encoding="cp1251", directed=True)
     assert "city=Москва" in graph.encoder.feature_names
     assert not graph.warnings
     with pytest.raises(DataError, match=r"n\.csv is not text in UTF-8; .*encoding=, --encoding"):

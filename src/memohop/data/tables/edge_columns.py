@@ -148,16 +148,18 @@ class EdgeStatistics(NamedTuple):
         for table in tables:
             known = {*roles.of_edges, *roles.dropped, *used}
             more = [name for name in table.columns if name not in known]
-            told = unused(more, "column", weighted=bool(used) or roles.weight is not None)
-            if self.made and not again and table is tables[0]:
+            told, first = list[str](), not again and table is tables[0]
+            if self.made and first:
                 example = next(iter(self.made))
-                told.insert(
-                    0,
+                told.append(
                     f"from {' and '.join(sources)}, {count(len(self.made), 'statistic')} of each "
-                    f"node's edges become columns of the node, such as {example!r}",
+                    f"node's edges become columns of the node, such as {example!r}"
                 )
-            if not again and table is tables[0] and (apart := self._apart()):
+            apart = self._apart() if first else []
+            if apart:
                 told.append(f"fit also tries {' and '.join(apart)}")
+            counted = bool(used or apart) or roles.weight is not None
+            told += unused(more, "column", weighted=counted)
             lines += [f"{table.name}: {'; '.join(told)}"] * bool(told)
         return lines
 
