@@ -71,7 +71,7 @@ class Model:
     """Stands in for a fitted model: it says of every node what it was made with."""
 
     said: np.ndarray
-    has_rows = takes_labels = takes_attributes = False
+    has_rows = takes_labels = takes_attributes = needs_whole_graph = False
 
     def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> np.ndarray:
         return self.said[rows]

@@ -13,7 +13,8 @@ from memohop.explain import as_pyg, explain_fit
 from memohop.fit._candidate import variations
 from memohop.fit._ensemble import Component, Ensemble
 from memohop.fit._saved import Saved, Sizes
-from memohop.fit.candidates._network import Network, NetworkFamily
+from memohop.fit.candidates._fitted_network import Network
+from memohop.fit.candidates._network import NetworkFamily
 from saved_models import changed
 from tiny_problem import QUICK, ring, tiny_data, tiny_problem
 

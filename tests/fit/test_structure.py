@@ -11,13 +11,22 @@ from hypothesis import strategies as st
 from memohop import GraphClassifier, UsageError, load_model
 from memohop.errors import MemohopWarning
 from memohop.explain import explain_fit
+from memohop.explain._contributions import sizes as contributions
+from memohop.fit import _neighbourhood as near_by
 from memohop.fit import _structure as structures
-from memohop.fit import _views as views
 from memohop.fit._neighbourhood import Neighbourhood
 from memohop.fit._problem import Inputs
 from memohop.fit._saved import Saved, Sizes
-from memohop.fit._structure import core_numbers, page_rank, structure, structure_bytes
+from memohop.fit._structure import (
+    core_numbers,
+    page_rank,
+    structure,
+    structure_bytes,
+    structure_width,
+)
 from memohop.fit._views import View
+from memohop.fit.candidates._fitted_network import Network
+from memohop.fit.candidates._network import NetworkFamily
 from memohop.fit.candidates.catalogue import families
 from memohop.training import DEFAULT_RULES
 from tiny_problem import QUICK, ring, tiny_data, tiny_problem
@@ -167,7 +176,7 @@ class TestViews:
         assert first[0] * first[1] < 0
 
     def test_a_dense_graph_does_without_triangles_and_says_so(self, monkeypatch):
-        monkeypatch.setattr(views, "COSTLY", 1)
+        monkeypatch.setattr(near_by, "COSTLY", 1)
         inputs = tiny_problem(arcs=np.stack(np.triu_indices(60, 1)))
         with pytest.warns(MemohopWarning, match="too dense to count triangles"):
             view = View.fit(inputs, "neighbours", 2, extras="structure")
@@ -232,6 +241,49 @@ class TestModels:
         )
         assert np.array_equal(told[:31], scrambled[:31])
         assert not np.array_equal(told, scrambled)
+
+    @pytest.mark.parametrize("directed", [False, True])
+    @pytest.mark.parametrize("few", [True, False])
+    def test_networks_may_see_structure(self, directed, few, tmp_path, monkeypatch):
+        monkeypatch.setattr(Neighbourhood, "has_few_triangles", few)
+        arcs = np.array(nx.gnm_random_graph(60, 150, seed=2).edges).T
+        problem = tiny_problem(arcs=np.hstack([arcs, arcs[::-1]]), directed=directed)
+        kind = NetworkFamily("gcn-res", epochs=3)
+        first = kind.first(problem)
+        (setting,) = [each for each in first if each.options.get("extras") == "structure"]
+        assert first.index(setting) == kind.openers(problem)
+        assert kind.space(problem)["extras"] == ["none", "structure"]
+        plain, seeing = (kind.fit(problem, [each], [0])[0][0].part for each in (first[0], setting))
+        assert (plain.needs_whole_graph, seeing.needs_whole_graph) == (False, True)
+        numbers = structure_width(1 + directed, triangles=few)
+        assert seeing.sizes[0] - plain.sizes[0] == numbers == len(seeing.structure_names(problem))
+        x = seeing.ready(problem)[1].x[:, -numbers:].numpy()
+        told = np.stack([*problem.neighbourhood.structure(triangles=few).values()], axis=1)
+        spread = np.where(np.ptp(told, axis=0) > 1e-9, told.std(axis=0), 1)
+        assert np.allclose(3 * x, (told - told.mean(axis=0)) / spread, atol=1e-4)
+        sizes, saved = Sizes(3, 2, 60, directed), seeing.saved()
+        again = Network.from_saved(saved, None, sizes)
+        assert np.array_equal(again.outputs(problem), seeing.outputs(problem))
+        assert {feature.source for feature in contributions(again, problem, "abc")} == {
+            "network",
+            "degree",
+            "structure",
+        }
+        for damaged in (np.zeros((2, numbers)), np.ones((2, numbers + 1)), np.ones((1, numbers))):
+            forged = saved.arrays | {"structure": damaged.astype(np.float32)}
+            with pytest.raises(UsageError):
+                Network.from_saved(Saved(saved.about, forged), None, sizes)
+
+    def test_networks_of_parts_or_with_times_see_none(self):
+        timed = tiny_problem(times=np.arange(60.0))
+        for kind, problem in (
+            (NetworkFamily("gcn+mmp", in_parts=2), tiny_problem()),
+            (NetworkFamily("gcn-res"), timed),
+            (NetworkFamily("mlp"), tiny_problem()),
+        ):
+            assert "extras" not in kind.space(problem)
+            seen = {each.options.get("extras", "none") for each in kind.first(problem)}
+            assert seen == {"none"}
 
     def test_they_follow_new_nodes_and_other_graphs(self, model, tmp_path):
         model.save(tmp_path / "model")

@@ -17,7 +17,9 @@ from memohop.fit._candidate import Setting
 from memohop.fit._given import as_given, given_to_fit
 from memohop.fit._neighbourhood import Neighbourhood
 from memohop.fit._problem import Inputs
-from memohop.fit.candidates._network import Network, NetworkFamily, as_data
+from memohop.fit.candidates._fitted_network import Network
+from memohop.fit.candidates._network import NetworkFamily
+from memohop.fit.candidates._network_data import as_data
 from memohop.fit.candidates.catalogue import families, names
 from memohop.fit.candidates.spaces import listed
 from memohop.folders import named, sha256_of

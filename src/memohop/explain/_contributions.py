@@ -260,6 +260,7 @@ class _ForwardPass:
             self.names += [
                 Feature("degree", f"{way.named(())}degree") for way in inputs.neighbourhood.ways
             ]
+        self.names += [Feature("structure", name) for name in part.structure_names(inputs)]
         self.maps: list[tuple[FeatureLinear, Tensor]] = []
         hooks = [
             module.register_forward_hook(lambda module, _, out: self.maps.append((module, out)))

@@ -13,8 +13,8 @@ from memohop.fit._problem import Inputs as Inputs
 from memohop.fit._record import FitRecord as FitRecord
 from memohop.fit._views import Feature as Feature
 from memohop.fit._workers import ray_workers as ray_workers
+from memohop.fit.candidates._fitted_network import Network as Network
 from memohop.fit.candidates._linear import Linear as Linear
-from memohop.fit.candidates._network import Network as Network
 from memohop.fit.candidates._on_curve import OnCurve as OnCurve
 from memohop.fit.candidates._on_curve import off_curve as off_curve
 from memohop.fit.candidates._on_curve import plain_model as plain_model

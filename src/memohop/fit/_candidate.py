@@ -83,6 +83,10 @@ class FittedModel(Protocol):
     def takes_attributes(self) -> bool:
         """Whether it uses attributes of arcs."""
 
+    @property
+    def needs_whole_graph(self) -> bool:
+        """Whether it sees more of the graph than a block and what that can fetch from others."""
+
     def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
         """Its outputs for some nodes of a graph, given the targets that ``inputs`` holds."""
 

@@ -55,9 +55,9 @@ from memohop.fit._saved import Saved, Sizes, as_array
 from memohop.fit._values import ValueLabels
 from memohop.fit._views import View
 from memohop.fit.candidates._extra_trees import ExtraTrees
+from memohop.fit.candidates._fitted_network import Network
 from memohop.fit.candidates._linear import Linear
 from memohop.fit.candidates._nearest import Nearest
-from memohop.fit.candidates._network import Network
 from memohop.fit.candidates._on_curve import OnCurve, plain_model
 from memohop.fit.candidates._trees import Trees
 from memohop.interrupts import interrupts_wait

@@ -46,7 +46,7 @@ from scipy import sparse
 from memohop.data.arcs import NUMBER_OF_EDGES, ArcAttribute, collects, matrix_of
 from memohop.errors import UsageError
 from memohop.fit._saved import Sizes
-from memohop.fit._structure import spread, structure, triangles_cost
+from memohop.fit._structure import COSTLY, spread, structure, triangles_cost
 
 Matrix: TypeAlias = Any  # NDArray[np.float32] or sparse.csr_array, which has no type parameters
 
@@ -194,17 +194,17 @@ class Neighbourhood:
         dense = x.toarray() if sparse.issparse(x) else x
         return np.hstack(spread(_of_rows(self.both, rows), dense)).astype(np.float32)
 
-    @cached_property
-    def triangles_cost(self) -> int:
-        """How many products of two numbers it takes to count triangles."""
-        return triangles_cost(self.both)
-
     def structure(self, *, triangles: bool) -> dict[str, NDArray[np.float64]]:
         """What structure says of each node, by name; see :func:`memohop.fit._structure`."""
         if triangles not in self._structures:
             onward = [self.out, self.into] if self.directed else [self.both]
             self._structures[triangles] = structure(self.both, onward, triangles=triangles)
         return self._structures[triangles]
+
+    @cached_property
+    def has_few_triangles(self) -> bool:
+        """Whether it takes at most a few seconds to count triangles."""
+        return triangles_cost(self.both) <= COSTLY
 
     @cached_property
     def _structures(self) -> dict[bool, dict[str, NDArray[np.float64]]]:

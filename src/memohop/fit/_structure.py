@@ -50,6 +50,11 @@ _AT_ONCE = 1_000_000  # products of two entries, or values, which are held at on
 Numbers = NDArray[np.float64]
 
 
+def structure_width(ways: int, *, triangles: bool) -> int:
+    """How many numbers :func:`structure` has for a node, given how many page ranks."""
+    return ways + (10 if triangles else 6)
+
+
 def structure_bytes(nodes: int, arcs: int) -> int:
     """The RAM that :func:`structure` takes at most."""
     return 100 * (nodes + arcs + _AT_ONCE)

@@ -43,7 +43,6 @@ from memohop.fit._neighbourhood import (
 )
 from memohop.fit._places import Places, checked_places, points
 from memohop.fit._saved import Saved, Sizes
-from memohop.fit._structure import COSTLY
 from memohop.fit._values import Ends, value_shares
 
 if TYPE_CHECKING:
@@ -183,7 +182,7 @@ class View:
             apart = sparse.issparse(x) and float(degrees @ np.diff(x.indptr)) < _ENTRIES
         structure: Structure = "none"
         if extras in ("structure", "both"):
-            structure = "whole" if inputs.neighbourhood.triangles_cost <= COSTLY else "quick"
+            structure = "whole" if inputs.neighbourhood.has_few_triangles else "quick"
             if structure == "quick":
                 warnings.warn(
                     "the graph is too dense to count triangles: what its structure says is "

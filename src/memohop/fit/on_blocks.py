@@ -56,8 +56,7 @@ def outputs_of_prepared(
     sizes = None if own is None else (own.nodes, own.arcs.shape[1])
     if pool is None or workers is None or sizes == (graph.nodes, graph.arcs):
         return model.outputs(graph.in_ram(GIVE_WORKERS))
-    views = [getattr(part.models[0], "view", None) for part in model.model_.components]
-    if any(view is not None and view.needs_whole_graph for view in views):
+    if any(part.models[0].needs_whole_graph for part in model.model_.components):
         raise UsageError(
             "this model looks at the structure of the whole graph, or at the extremes of "
             "neighbours, which no worker sees: predict without workers"

@@ -117,7 +117,8 @@ def test_the_command_writes_what_fit_begins_with(written, monkeypatch):
     )
     assert all(setting.options["direction"] == "undirected" for setting in first)
     assert first[openers].numbers == {"lr": 0.02, "dropout": 0.2, "lam": 0.0}
-    assert first[openers].options == {"hidden_channels": 64, "direction": "undirected"}
+    options = {"hidden_channels": 64, "direction": "undirected", "extras": "none"}
+    assert first[openers].options == options
     monkeypatch.setattr(spaces, "taught", list)
     own = NetworkFamily("gcn+mmp").first(tiny_problem())
     assert first[:openers] + first[openers + len(taught) :] == own

@@ -1,4 +1,4 @@
-"""Networks of the registry: fitted as populations, and what a fitted one says of every node."""
+"""Networks of the registry, fitted as populations."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
-from memohop.data.arcs import ArcAttribute
-from memohop.errors import UsageError
 from memohop.fit._candidate import (
     Cost,
     Family,
@@ -22,10 +18,9 @@ from memohop.fit._candidate import (
     Setting,
     room_in_ram,
 )
-from memohop.fit._neighbourhood import EVERY, Rows
-from memohop.fit._problem import Inputs, Outputs, Problem
-from memohop.fit._saved import Saved, Sizes, check_state, checked_options
+from memohop.fit._problem import Problem
 from memohop.fit.candidates import spaces
+from memohop.fit.candidates._fitted_network import UNSCALED, Network, built, in_unit
 from memohop.fit.candidates._network_data import (
     arc_scales,
     as_data,
@@ -33,127 +28,19 @@ from memohop.fit.candidates._network_data import (
     network_cost,
     relations_of,
     sees_arcs,
+    structure_scales,
 )
 from memohop.jobs.space import Space
 from memohop.jobs.train import train
-from memohop.networks import MemoryNetwork, NodeModel, build
 from memohop.pyg import Data
 from memohop.training import DEFAULT_RULES, Enough, Member, Result, Rules
 from memohop.training.device import TooLittleError, find_device, is_gpu
-from memohop.training.scale import Scale, standardised
+from memohop.training.scale import standardised
 from memohop.training.task import make_inputs
 
-_AS_IT_IS = Scale(0.0, 1.0)  # of targets that are not standardised
-_SCALES = "scales_of_arcs"  # an array beside the weights
-_LARGEST = 10_000  # channels or layers of a network
 _MANY = 10_000  # validation nodes, of which the best epoch is hardly luck
 _FEW_RELATIONS = 10  # each has maps of its own
 _LARGE = 5_000  # nodes with which a network fills a CPU; one by one they also take less RAM
-
-
-@dataclass(frozen=True, eq=False)
-class Network:
-    """A fitted network.
-
-    Attributes:
-        model: Its id in the registry.
-        options: Its options.
-        sizes: The numbers of features, outputs and nodes that it was built for.
-        scale: The number by which all features are divided.
-        state: Parameters and buffers.
-        standard: Mean and standard deviation of the numbers that it learned to predict.
-        described: The attributes that the arcs of the graph of ``fit`` have.
-        scales_of_arcs: The number by which each of them is divided; None if there are none.
-    """
-
-    model: str
-    options: Mapping[str, Any]
-    sizes: tuple[int, int, int]
-    scale: float
-    state: Mapping[str, Tensor]
-    standard: Scale = _AS_IT_IS
-    described: tuple[ArcAttribute, ...] = ()
-    scales_of_arcs: NDArray[np.float32] | None = None
-
-    @torch.no_grad()
-    def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
-        """Probabilities of the classes, or the number."""
-        network, data = self.ready(inputs)
-        return _in_unit(inputs.passed(network, data), self.standard)[rows]
-
-    @torch.no_grad()
-    def of_network(
-        self, network: NodeModel, inputs: Sequence[Any], targets: NDArray[Any]
-    ) -> Outputs:
-        """The same by a network of these options, given its inputs and the targets it may use."""
-        network.load_state_dict(dict(self.state))
-        _know(network, targets, self.standard)
-        return _in_unit(network(*inputs), self.standard)
-
-    def ready(self, inputs: Inputs) -> tuple[NodeModel, Data]:
-        """The network with its parameters, and the graph in its input form."""
-        network = _built(self.model, self.sizes, inputs.nodes, self.described, self.options)
-        state = dict(self.state)
-        for name in network.per_node:
-            state[name] = _of_nodes(state[name], inputs)
-        network.load_state_dict(state)
-        _know(network, inputs.y, self.standard)
-        data = as_data(inputs, self.model, self.scale, self.scales_of_arcs)
-        return network.eval(), data
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether it has weights for each node of the graph of ``fit``."""
-        return self.model == "linkx" or self.options.get("address") == "rows"
-
-    @property
-    def takes_labels(self) -> bool:
-        """Whether it is given known labels."""
-        return self.options.get("labels") == "memory"
-
-    @property
-    def takes_attributes(self) -> bool:
-        """Whether it learned from attributes of arcs."""
-        return self.options.get("edges", "none") != "none"
-
-    def saved(self) -> Saved:
-        """Everything but the sizes, which all parts of a model share."""
-        about = {"model": self.model, "options": dict(self.options), "scale": self.scale}
-        arrays = {name: value.numpy(force=True) for name, value in self.state.items()}
-        if self.scales_of_arcs is not None:
-            arrays[_SCALES] = self.scales_of_arcs
-        return Saved(about | self.standard._asdict(), arrays)
-
-    @classmethod
-    def from_saved(cls, saved: Saved, view: None, sizes: Sizes) -> Network:
-        """The network that was saved."""
-        model, options = saved.value("model", str), saved.value("options", dict)
-        values = checked_options(model, options).values()
-        if any(type(value) is int and value > _LARGEST for value in values):
-            raise UsageError(f"the options of {model} describe a network that is too large")
-        # The columns, and for those that see the graph the degrees in each direction.
-        features = sizes.features - sizes.of_edges
-        if sees_arcs(model):
-            features = sizes.features + (3 if sizes.directed else 1)
-        channels = (features, sizes.outputs, sizes.nodes)
-        try:
-            with torch.device("meta"):  # shapes alone: nothing is allocated
-                network = _built(model, channels, sizes.nodes, sizes.described, options)
-        except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
-            raise UsageError(f"the options of {model} do not make a network ({error})") from error
-        scales = None
-        if sizes.described:
-            scales = saved.array(_SCALES, (len(sizes.described),))
-            if (scales <= 0).any():
-                raise UsageError(f"a network has {_SCALES} that are not above 0")
-        arrays = {name: array for name, array in saved.arrays.items() if name != _SCALES}
-        state = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        check_state(network, state)
-        scale, spread, mean = (saved.value(name, float) for name in ("scale", "spread", "mean"))
-        if not (min(scale, spread) > 0 and np.isfinite([scale, spread, mean]).all()):
-            raise UsageError(f"a network has {scale=}, {spread=}, {mean=}")
-        standard = Scale(mean, spread)
-        return cls(model, options, channels, scale, state, standard, sizes.described, scales)
 
 
 @dataclass(frozen=True)
@@ -196,12 +83,16 @@ class NetworkFamily(Family):
                 _without_directions(some, problem) for some in (own, taught, of_edges)
             )
         rest = taught + own[space.openers :]
+        if self._may_see_structure(problem) and not self.has_memory:
+            rest = [_with(own[0], extras="structure"), *rest]
         if uses:
-            own, rest = ([_with_edges(setting) for setting in some] for some in (own, rest))
+            own, rest = ([_with(one, edges="none") for one in some] for some in (own, rest))
         first = own[: space.openers] + of_edges[:1] + rest + of_edges[1:]
         if problem.undecided and directed:
-            more = [_with_edges(setting) for setting in space.own] if uses else space.own
+            more = [_with(setting, edges="none") for setting in space.own] if uses else space.own
             first += [setting for setting in more if setting not in first]
+        if self.sees_graph and problem.times is None:
+            first = [_with(setting, extras="none") for setting in first]
         return [setting for setting in first if self._can_train(setting.options)]
 
     def openers(self, problem: Problem) -> int:
@@ -220,6 +111,10 @@ class NetworkFamily(Family):
         known = map(str, spaces.listed().networks[self.id].choices.get("edges", []))
         return [use for use in known if few or use != "relations"]
 
+    def _may_see_structure(self, problem: Problem) -> bool:
+        """Not where nodes have times, for which it is seen from the end, nor in a block."""
+        return self.sees_graph and problem.times is None and self.in_parts is None
+
     def space(self, problem: Problem) -> Space:
         """The options of the model, and the numbers of a member."""
         choices: Space = {
@@ -230,6 +125,8 @@ class NetworkFamily(Family):
         if uses := self._uses_of_edges(problem):
             choices["edges"] = [*uses]
         without["edges"] = bool(uses)
+        if self._may_see_structure(problem):
+            choices["extras"] = ["none", "structure"]
         choices = {name: values for name, values in choices.items() if without.get(name, True)}
         return choices if problem.times is None else spaces.space_in_time(self.id, choices)
 
@@ -264,10 +161,12 @@ class NetworkFamily(Family):
 
         If time is up, members that have not begun have no result; nor if the RAM is too small.
         """
-        options, standard = settings[0].options, _AS_IT_IS
+        options, standard = dict(settings[0].options), UNSCALED
+        sees_structure = options.pop("extras", "none") == "structure"
         scale = feature_scale(problem.x if self.sees_graph else problem.own)
-        of_arcs = problem.described, arc_scales(problem)
-        data = as_data(problem, self.id, scale, of_arcs[1])
+        structure = structure_scales(problem) if sees_structure else None
+        of_graph = problem.described, arc_scales(problem), structure
+        data = as_data(problem, self.id, scale, *of_graph[1:])
         if not problem.classes:
             data, standard = standardised(data)
         fits: Fits = [{} for _ in settings]
@@ -282,18 +181,18 @@ class NetworkFamily(Family):
             return fits
         sizes = (data.x.shape[1], problem.objective.outputs(data.y), problem.nodes)
         device = find_device("cpu" if self.in_parts else self.device)
-        network = _built(self.id, sizes, problem.nodes, problem.described, options)
+        network = built(self.id, sizes, problem.nodes, problem.described, options)
         network = network.to(device).eval()
         inputs = make_inputs(data, network, device)
         for (of_setting, split), result in zip(places, results, strict=False):
             if result.diverged or not result.epochs:
                 continue
             state = result.state or {}
-            part = Network(self.id, options, sizes, scale, state, standard, *of_arcs)
+            part = Network(self.id, options, sizes, scale, state, standard, *of_graph)
             said = part.of_network(network, inputs, problem.known(split))
             val = said[problem.masks.val[:, split]]
             if result.val_outputs is not None:
-                val = _in_unit(result.val_outputs, standard)
+                val = in_unit(result.val_outputs, standard)
             of_setting[split] = Fit(val, said[problem.masks.test], part)
         return fits
 
@@ -340,24 +239,6 @@ class NetworkFamily(Family):
         return results
 
 
-def _built(
-    model: str,
-    sizes: tuple[int, int, int],
-    nodes: int,
-    described: Sequence[ArcAttribute],
-    options: Mapping[str, Any],
-) -> NodeModel:
-    """A network for a graph of this many nodes, whose arcs have these attributes."""
-    return build(
-        model,
-        *sizes[:2],
-        num_nodes=nodes,
-        arc_attributes=len(described),
-        relations=len(relations_of(described)),
-        **options,
-    )
-
-
 def _without_directions(settings: Iterable[Setting], problem: Problem) -> list[Setting]:
     """The same settings where directions do not matter, so that some of them are alike."""
     changed: list[Setting] = []
@@ -371,31 +252,6 @@ def _without_directions(settings: Iterable[Setting], problem: Problem) -> list[S
     return changed
 
 
-def _with_edges(setting: Setting) -> Setting:
-    """A setting that says that it learns nothing from attributes of arcs."""
-    return replace(setting, options={**setting.options, "edges": "none"})
-
-
-def _of_nodes(rows: Tensor, inputs: Inputs) -> Tensor:
-    """Weights with a row for each node, zeros for nodes added after ``fit``."""
-    if inputs.hidden is not None:
-        return rows.masked_fill(torch.from_numpy(inputs.hidden)[:, None], 0)
-    if inputs.of_fit == inputs.nodes:
-        return rows
-    padded = torch.zeros(inputs.nodes, *rows.shape[1:], dtype=rows.dtype)
-    padded[: inputs.of_fit] = rows[: inputs.of_fit]
-    return padded
-
-
-def _know(network: NodeModel, targets: NDArray[Any], standard: Scale) -> None:
-    """Put known targets into the memory of a network that takes them."""
-    if isinstance(network, MemoryNetwork) and network.label_rate is not None:
-        shown = torch.from_numpy(targets).to(network.classifier.weight.device)
-        network.know(standard.standardise(shown) if shown.is_floating_point() else shown)
-
-
-def _in_unit(output: Any, standard: Scale) -> Outputs:
-    """Probabilities of the classes, or the number, from what a network returns."""
-    logits = output[0] if isinstance(output, tuple) else output
-    said = logits.softmax(-1) if logits.shape[-1] > 1 else standard.restore(logits)
-    return said.cpu().numpy()
+def _with(setting: Setting, **options: str) -> Setting:
+    """A setting with other options, as far as it does not say them itself."""
+    return replace(setting, options=options | dict(setting.options))

@@ -14,6 +14,7 @@ from memohop.data.arcs import ArcAttribute
 from memohop.fit._candidate import Cost, kept_bytes
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Inputs, Problem
+from memohop.fit._structure import structure_bytes, structure_width
 from memohop.fit._views import side_by_side
 from memohop.pyg import Data
 
@@ -22,16 +23,24 @@ _FEWEST = 50  # epochs of a network that is worth its time
 
 
 def as_data(
-    inputs: Inputs, model: str, scale: float, scales_of_arcs: NDArray[np.float32] | None = None
+    inputs: Inputs,
+    model: str,
+    scale: float,
+    scales_of_arcs: NDArray[np.float32] | None = None,
+    structure: NDArray[np.float32] | None = None,
 ) -> Data:
     """The graph in the form that the trainer takes.
 
     Columns are divided by ``scale``, and the attributes of arcs each by their own. A model that
     uses the graph gets the columns of edges, and the logarithm of each node's degree, as well as a
-    node's own.
+    node's own; and what ``structure`` says, given means and spreads of that, ``[2, numbers]``.
     """
     if sees_arcs(model):
-        x = side_by_side([inputs.x / np.float32(scale), inputs.neighbourhood.degrees() / _DEGREE])
+        parts = [inputs.x / np.float32(scale), inputs.neighbourhood.degrees() / _DEGREE]
+        if structure is not None:
+            told = np.stack([*structure_of(inputs, structure.shape[1]).values()], axis=1)
+            parts.append((told - structure[0]) / (_DEGREE * structure[1]))
+        x = side_by_side(parts)
     else:
         x = inputs.own / np.float32(scale)
     arcs, weights = inputs.as_received()
@@ -58,6 +67,21 @@ def feature_scale(x: Matrix) -> float:
     """The root mean square of the features that are not 0."""
     values = x.data if sparse.issparse(x) else x[x != 0]
     return float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 1.0
+
+
+def structure_of(inputs: Inputs, numbers: int) -> dict[str, NDArray[np.float64]]:
+    """What structure says of each node, by name: so many numbers, with triangles or without."""
+    near = inputs.neighbourhood
+    with_triangles = structure_width(1 + near.directed, triangles=True)
+    return near.structure(triangles=numbers == with_triangles)
+
+
+def structure_scales(inputs: Inputs) -> NDArray[np.float32]:
+    """Mean and standard deviation of each number of structure; 1 if it is the same everywhere."""
+    near = inputs.neighbourhood
+    told = np.stack([*near.structure(triangles=near.has_few_triangles).values()], axis=1)
+    spread = told.std(axis=0)
+    return np.stack([told.mean(axis=0), np.where(spread > 1e-6, spread, 1)]).astype(np.float32)
 
 
 def arc_scales(inputs: Inputs) -> NDArray[np.float32] | None:
@@ -97,6 +121,8 @@ def network_cost(problem: Problem, options: Mapping[str, Any], *, sees_graph: bo
     channels, graphs = layers * options.get("hidden_channels", 1), 2 if hops else 1
     epoch = channels * (5e-9 * arcs + (3e-8 if sees_graph else 1e-8) * nodes)
     held = 200 * graphs * arcs + (40 * channels + 32 * problem.classes) * nodes
+    if options.get("extras") == "structure":
+        held += structure_bytes(nodes, arcs)
     if options.get("edges") == "weights":
         held += 16 * len(problem.described) * arcs
     elif options.get("edges") == "relations":

@@ -38,6 +38,11 @@ class OnCurve(FittedModel):
         return self.model.has_rows
 
     @property
+    def needs_whole_graph(self) -> bool:
+        """Whether the model sees more than a block of the graph."""
+        return self.model.needs_whole_graph
+
+    @property
     def takes_labels(self) -> bool:
         """Whether the model uses known labels."""
         return self.model.takes_labels

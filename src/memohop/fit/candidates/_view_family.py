@@ -49,6 +49,11 @@ class ViewModel(FittedModel):
         return self.view.sees in ("rows", "positions")
 
     @property
+    def needs_whole_graph(self) -> bool:
+        """Whether its features are made of more than a block of the graph."""
+        return self.view.needs_whole_graph
+
+    @property
     def takes_labels(self) -> bool:
         """Whether its features have the labels of neighbours."""
         return self.view.sees != "columns" or bool(self.view.values)
