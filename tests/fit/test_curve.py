@@ -285,6 +285,15 @@ def test_intervals_of_skewed_numbers_are_positive_and_grow(grows, least, predict
     assert (np.diff(high - low) >= -1e-6 * high[1:]).all()
 
 
+def test_an_interval_is_told_in_plain_numbers():
+    told = Residual(1.0, "log", 1.0, 168_432.0).text()
+    assert told.startswith(
+        "where 168000 is predicted, nine of ten numbers are from 62000 to 458000"
+    )
+    assert Residual(1.0, "root", 0.0, 4.0).text().count(" from 1 to 9,") == 1
+    assert not Residual(np.inf, "log", 1.0, 4.0).text()
+
+
 @pytest.mark.parametrize("zeros", [False, True])
 def test_nine_of_ten_new_numbers_are_in_their_interval(zeros):
     """Honest coverage: nodes that nobody has seen, with high predictions and with low ones."""

@@ -75,10 +75,14 @@ class Residual:
             return ""
         if self.grows == "no":
             return f"nine of ten numbers are within {self.distance:.4g} of their prediction"
-        low, high = (float(end[0]) for end in self.ends(np.array([self.typical], np.float32)))
+        ends = self.ends(np.array([self.typical], np.float32))
+        typical, low, high = (
+            np.format_float_positional(number, 3, fractional=False, trim="-")
+            for number in (self.typical, *(float(end[0]) for end in ends))
+        )
         return (
-            f"where {self.typical:.3g} is predicted, nine of ten numbers are from {low:.3g} to "
-            f"{high:.3g}, and the interval grows with the prediction"
+            f"where {typical} is predicted, nine of ten numbers are from {low} to {high}, and the "
+            "interval grows with the prediction"
         )
 
 
