@@ -114,7 +114,7 @@ def test_positions_are_the_leading_singular_vectors(monkeypatch):
     arcs = np.unique(generator.integers(9, size=(2, 60)), axis=1)
     arcs = arcs[:, arcs[0] != arcs[1]]
     inputs = Inputs(np.eye(9, 2, dtype=np.float32), arcs, np.arange(9) % 2, of_fit=9)
-    monkeypatch.setattr(views, "_VECTORS", 3)
+    monkeypatch.setattr("memohop.fit._positions._VECTORS", 3)
     view = View.fit(inputs, "positions", 2)
     names = view.names(inputs, ["a", "b"])
     features = view.features(inputs, inputs.y)

@@ -1,20 +1,9 @@
 r"""What models learn from: a node's columns, its neighbours, its row of the graph.
 
 Linear models take the row itself, one feature for each possible neighbour. Trees need few features,
-so they take its position: the few numbers that say most of who its neighbours are.
-With the adjacency matrix :math:`\mathbf{A}`, degrees :math:`d` and the leading right singular
-vectors :math:`\mathbf{V}` of :math:`\mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2}`, nodes have the
-positions
-
-.. math:: \mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2} \mathbf{V}
-
-so nodes with the same neighbours have the same position, also nodes that come later. In a directed
-graph there is one for the targets of a node's arcs and one for the sources.
-
-Both may also see extras: what structure says (:mod:`memohop.fit._structure`), with positions from
-the other end of the spectrum, where :math:`\mathbf{V}` are the leading singular vectors of
-:math:`\mathbf{I} - \mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2}` of the graph without
-directions; and, beside the means of numbers over the neighbours, their extremes and spread.
+so they take its position (:mod:`memohop.fit._positions`). Both may also see extras: what structure
+says (:mod:`memohop.fit._structure`), with positions from the other end of the spectrum; and, beside
+the means of numbers over the neighbours, their extremes and spread.
 """
 
 from __future__ import annotations
@@ -42,6 +31,7 @@ from memohop.fit._neighbourhood import (
     ways_from,
 )
 from memohop.fit._places import Places, checked_places, points
+from memohop.fit._positions import OTHER_END, basis_of, positions
 from memohop.fit._saved import Saved, Sizes
 from memohop.fit._values import Ends, value_shares
 
@@ -101,9 +91,7 @@ _WIDE = 256  # from this many columns on, two hops (and one, if dense) are combi
 COMBINED = 64
 """How many combinations stand for all columns that are mostly 0."""
 _OFTEN = 0.2  # share of nodes in which a column is not 0, for it to stay by itself
-_VECTORS = 32  # of positions, for each direction
 _SPREAD: tuple[Literal["least", "greatest", "spread"], ...] = ("least", "greatest", "spread")
-_OTHER_END = "other end "
 _HOPS: tuple[Literal["one hop", "two hops"], ...] = ("one hop", "two hops")
 _ENTRIES = 30_000_000  # the most in one-hop means of sparse columns that stay separate
 
@@ -203,7 +191,7 @@ class View:
     def seeing(self, sees: Sees, inputs: Inputs) -> View:
         """The view of the same graph with other features, for what both have alike."""
         other = replace(self, sees=sees)
-        basis = _basis(other._ends(inputs), inputs.nodes) if sees == "positions" else None
+        basis = basis_of(other._ends(inputs), inputs.nodes) if sees == "positions" else None
         return replace(other, basis=basis)
 
     def features(self, inputs: Inputs, known: NDArray[Any]) -> Matrix:
@@ -241,7 +229,7 @@ class View:
         if self.sees == "rows":
             parts.append(self._rows(inputs)[rows])
         if self.basis is not None:
-            parts.append(_positions(inputs, self._ends(inputs), self.basis, rows))
+            parts.append(positions(inputs, self._ends(inputs), self.basis, rows))
         return side_by_side(parts)
 
     def names(self, inputs: Inputs, columns: Sequence[str]) -> list[Feature]:
@@ -324,7 +312,7 @@ class View:
         """The matrices that positions are made of."""
         near = inputs.neighbourhood
         ends = {way.named(()): near.matrix(way) for way in _sides(self.ways)}
-        return ends if self.structure == "none" else {**ends, _OTHER_END: near.both}
+        return ends if self.structure == "none" else {**ends, OTHER_END: near.both}
 
     def _rows(self, inputs: Inputs) -> Matrix:
         if inputs.of_fit != self.nodes:  # another graph: its rows are unknown
@@ -439,42 +427,3 @@ def side_by_side(parts: list[Matrix]) -> Matrix:
     if any(sparse.issparse(part) for part in parts):
         return sparse.csr_array(sparse.hstack(parts, format="csr", dtype=np.float32))
     return np.hstack(parts).astype(np.float32, copy=False)
-
-
-def _basis(ends: Mapping[str, sparse.csr_array], nodes: int) -> NDArray[np.float32]:
-    r""":math:`\mathbf{D}^{-1/2} \mathbf{V}` of each direction, side by side."""
-    vectors = []
-    for name, end in ends.items():
-        rows, columns = _inverse_root(end), _inverse_root(sparse.csr_array(end.T))
-        scaled = sparse.diags_array(rows) @ end @ sparse.diags_array(columns)
-        if name == _OTHER_END:
-            scaled = sparse.eye_array(nodes, dtype=np.float32) - scaled
-        count = min(_VECTORS, max(nodes - 1, 1))
-        svd = TruncatedSVD(count, random_state=0).fit(sparse.csr_array(scaled))
-        vectors.append(columns[:, None] * svd.components_.T)
-    return np.hstack(vectors).astype(np.float32)
-
-
-def _positions(
-    inputs: Inputs,
-    ends: Mapping[str, sparse.csr_array],
-    basis: NDArray[np.float32],
-    rows: Rows = EVERY,
-) -> NDArray[np.float32]:
-    """The positions of some nodes; zeros in another graph than the one that the basis is of."""
-    nodes = len(basis)
-    if inputs.of_fit != nodes:
-        return np.zeros((len(inputs.y[rows]), basis.shape[1]), dtype=np.float32)
-    if inputs.hidden is not None:
-        basis = np.where(inputs.hidden[:, None], np.float32(0), basis)
-    parts = []
-    for end, of_end in zip(ends.values(), np.split(basis, len(ends), axis=1), strict=True):
-        some = end[rows]
-        parts.append(_inverse_root(some)[:, None] * (some[:, :nodes] @ of_end))
-    return np.hstack(parts).astype(np.float32)
-
-
-def _inverse_root(matrix: sparse.csr_array) -> NDArray[np.float32]:
-    """One by the square root of the sum of each row; 0 where that is 0."""
-    total = matrix.sum(axis=1)
-    return np.divide(1, np.sqrt(total), out=np.zeros_like(total), where=total > 0)
