@@ -110,10 +110,9 @@ class ViewFamily(Family):
         usual = {name: some[0] for name, some in self._of_graph(problem).items() if len(some) > 1}
         settings = [Setting(self.id, {**each, **usual}, row) for row in numbers for each in tables]
         at = self._openers(problem)
-        settings[at:at] = [
-            Setting(self.id, {**tables[0], **usual, **more}, numbers[0])
-            for more in self._more_openers(problem)
-        ]
+        for more in reversed(self._more_openers(problem)):
+            place = 1 if "ways" in more else at  # ways change more than what is made of the table
+            settings.insert(place, Setting(self.id, {**tables[0], **usual, **more}, numbers[0]))
         return settings
 
     def openers(self, problem: Problem) -> int:
