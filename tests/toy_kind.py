@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from memohop.fit._candidate import Candidate, Cost, Fit, Fits, Look, Setting
+from memohop.fit._graph import Inputs
 from memohop.fit._neighbourhood import EVERY, Rows
-from memohop.fit._problem import Inputs, Problem
+from memohop.fit._problem import Problem
 from memohop.jobs.space import Range, Space
 from memohop.training import Enough
 from tiny_problem import tiny_problem

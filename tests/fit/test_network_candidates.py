@@ -12,7 +12,7 @@ from scipy import sparse
 import memohop.jobs.train
 from memohop.fit import _candidate as candidate
 from memohop.fit._candidate import Setting, variations
-from memohop.fit._problem import Inputs
+from memohop.fit._graph import Inputs
 from memohop.fit.candidates import _network as network
 from memohop.fit.candidates._network import NetworkFamily, feature_scale, network_cost
 from memohop.fit.candidates.spaces import listed, taught

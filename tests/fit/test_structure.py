@@ -14,8 +14,8 @@ from memohop.explain import explain_fit
 from memohop.explain._contributions import sizes as contributions
 from memohop.fit import _neighbourhood as near_by
 from memohop.fit import _structure as structures
+from memohop.fit._graph import Inputs
 from memohop.fit._neighbourhood import Neighbourhood
-from memohop.fit._problem import Inputs
 from memohop.fit._saved import Saved, Sizes
 from memohop.fit._structure import (
     core_numbers,

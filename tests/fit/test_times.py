@@ -15,8 +15,8 @@ from memohop import DataError, GraphClassifier, UsageError
 from memohop.fit import _values
 from memohop.fit._candidate import Setting
 from memohop.fit._given import as_given, given_to_fit
+from memohop.fit._graph import Inputs
 from memohop.fit._neighbourhood import Neighbourhood
-from memohop.fit._problem import Inputs
 from memohop.fit.candidates._fitted_network import Network
 from memohop.fit.candidates._network import NetworkFamily
 from memohop.fit.candidates._network_data import as_data

@@ -15,7 +15,7 @@ import memohop
 from memohop import DataError, GraphClassifier, GraphRegressor
 from memohop.explain import explain_fit
 from memohop.fit._curve import Curve
-from memohop.fit._problem import Inputs
+from memohop.fit._graph import Inputs
 from memohop.fit._values import ValueLabels, codes_of, many_valued, value_shares
 from memohop.fit._views import View
 from memohop.fit.candidates._on_curve import with_heights

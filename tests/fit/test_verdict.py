@@ -10,7 +10,7 @@ import pytest
 import toy_kind
 from memohop.fit._candidate import Candidate, Fit, Search, Setting
 from memohop.fit._ensemble import Chosen
-from memohop.fit._problem import Inputs
+from memohop.fit._graph import Inputs
 from memohop.fit._record import LaterNodes
 from memohop.fit._verdict import answers, measure_later, on_test_nodes
 from memohop.fit.candidates._linear import LinearFamily

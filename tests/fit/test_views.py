@@ -8,7 +8,7 @@ from scipy import sparse
 
 from memohop import UsageError
 from memohop.fit import _views as views
-from memohop.fit._problem import Inputs
+from memohop.fit._graph import Inputs
 from memohop.fit._saved import Saved, Sizes
 from memohop.fit._views import View
 from memohop.fit.candidates._view_family import check_width

@@ -18,8 +18,8 @@ from memohop.explain import explain_fit
 from memohop.fit import _neighbourhood as neighbourhood
 from memohop.fit._candidate import Setting
 from memohop.fit._given import given_to_fit
+from memohop.fit._graph import Inputs
 from memohop.fit._neighbourhood import MERGED, Way
-from memohop.fit._problem import Inputs
 from memohop.fit._views import View
 from memohop.fit.candidates._linear import LinearFamily
 from memohop.fit.candidates._network import NetworkFamily

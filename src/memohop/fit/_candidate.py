@@ -15,8 +15,9 @@ import psutil
 
 from memohop.fit._certainty import paired_interval
 from memohop.fit._curve import CurveKind
+from memohop.fit._graph import Inputs
 from memohop.fit._neighbourhood import EVERY, Rows
-from memohop.fit._problem import Inputs, Outputs, Problem
+from memohop.fit._problem import Outputs, Problem
 from memohop.fit._saved import Saved
 from memohop.jobs.space import Space, near_numbers, near_options
 from memohop.training import Enough

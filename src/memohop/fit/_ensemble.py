@@ -39,8 +39,9 @@ from memohop.fit._candidate import (
     best_few,
 )
 from memohop.fit._certainty import UNCHANGED, Calibration, fit_calibration, paired_interval
+from memohop.fit._graph import Inputs
 from memohop.fit._neighbourhood import EVERY, Rows
-from memohop.fit._problem import Inputs, Outputs, Problem
+from memohop.fit._problem import Outputs, Problem
 from memohop.fit._workers import FitJob, Workers, executing
 from memohop.interrupts import interrupts_raised
 from memohop.jobs.executor import Lost

@@ -28,7 +28,7 @@ from memohop.data.tables.column import Matrix
 from memohop.data.tables.times import TimeColumn
 from memohop.errors import DataError, UsageError
 from memohop.fit._given import Given, GivenLabels, are_tables, as_given, is_networkx
-from memohop.fit._problem import Inputs
+from memohop.fit._graph import Inputs
 from memohop.outputs import count
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ from memohop.errors import DataError, UsageError, check_choice
 from memohop.fit._candidate import Setting
 from memohop.fit._card import record_card
 from memohop.fit._ensemble import Component, Ensemble
-from memohop.fit._problem import Inputs
+from memohop.fit._graph import Inputs
 from memohop.fit._record import FitRecord
 from memohop.fit._saved import Saved, Sizes, as_array
 from memohop.fit._values import ValueLabels

@@ -25,7 +25,7 @@ from sklearn.decomposition import TruncatedSVD
 from memohop.fit._neighbourhood import EVERY, Rows
 
 if TYPE_CHECKING:
-    from memohop.fit._problem import Inputs
+    from memohop.fit._graph import Inputs
 
 OTHER_END = "other end "
 """How positions from there are called."""

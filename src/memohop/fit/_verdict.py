@@ -38,7 +38,8 @@ from memohop.fit._certainty import (
     score_interval,
 )
 from memohop.fit._ensemble import Chosen
-from memohop.fit._problem import Inputs, Outputs, Problem
+from memohop.fit._graph import Inputs
+from memohop.fit._problem import Outputs, Problem
 from memohop.fit._record import Answer, FamilyScore, FitRecord, KeptPart, LaterNodes, RarePositives
 from memohop.fit._residual import residual_of
 from memohop.training import Enough

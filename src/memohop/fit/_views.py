@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 
 from memohop.errors import MemohopWarning, UsageError, check_choice
+from memohop.fit._features import Feature, side_by_side
 from memohop.fit._neighbourhood import (
     EVERY,
     MERGED,
@@ -36,7 +37,7 @@ from memohop.fit._saved import Saved, Sizes
 from memohop.fit._values import Ends, value_shares
 
 if TYPE_CHECKING:
-    from memohop.fit._problem import Inputs
+    from memohop.fit._graph import Inputs
 
 Sees = Literal["columns", "neighbours", "rows", "positions"]
 """A node's own columns; also its edges' and its neighbours'; also who these are, in two ways."""
@@ -62,29 +63,6 @@ if arcs have a direction; or these and means of numbers by side and relation."""
 
 Extras = Literal["none", "structure", "spread", "both"]
 """What else of the graph is seen: its structure; extremes and spread of numbers; or both."""
-
-
-class Feature(NamedTuple):
-    """A feature's meaning: its source, and its column, node or direction."""
-
-    source: Literal[
-        "own",
-        "edges",
-        "one hop",
-        "two hops",
-        "least",
-        "greatest",
-        "spread",
-        "degree",
-        "structure",
-        "labels",
-        "values",
-        "rows",
-        "position",
-        "network",
-        "around",
-    ]  # networks take own columns and those of the nodes around together
-    name: str
 
 
 _WIDE = 256  # from this many columns on, two hops (and one, if dense) are combined
@@ -420,10 +398,3 @@ def _stood_for(combined: NDArray[np.float32] | None, columns: int) -> list[int |
     alone = (np.count_nonzero(combined, axis=1) == 1) & (combined.max(axis=1) == 1)
     first = combined.argmax(axis=1).tolist()
     return [at if alone[row] else f"combination {row + 1}" for row, at in enumerate(first)]
-
-
-def side_by_side(parts: list[Matrix]) -> Matrix:
-    """Blocks of features as one matrix, sparse if one of them is."""
-    if any(sparse.issparse(part) for part in parts):
-        return sparse.csr_array(sparse.hstack(parts, format="csr", dtype=np.float32))
-    return np.hstack(parts).astype(np.float32, copy=False)

@@ -22,9 +22,10 @@ from memohop.fit import _keep as keep
 from memohop.fit._candidate import Family, SearchProgress, by_the_clock, until
 from memohop.fit._ensemble import choose, fit_to_all
 from memohop.fit._given import Given, GivenLabels, given_to_fit, labels_of
+from memohop.fit._graph import Inputs
 from memohop.fit._inputs import checked_features, of_edges, to_predict
 from memohop.fit._portfolio import search
-from memohop.fit._problem import Inputs, Outputs, Problem
+from memohop.fit._problem import Outputs, Problem
 from memohop.fit._scorable import check_scorable
 from memohop.fit._values import ValueLabels, many_valued
 from memohop.fit._verdict import make_record

@@ -18,9 +18,10 @@ from scipy import sparse
 
 from memohop.data.prepared import GIVE_WORKERS, Prepared, open_prepared
 from memohop.errors import UsageError
+from memohop.fit._graph import Inputs
 from memohop.fit._inputs import how_to_read, unknown_targets
 from memohop.fit._neighbourhood import EVERY, MERGED, Matrix, Neighbourhood, Rows, Way
-from memohop.fit._problem import Inputs, Outputs
+from memohop.fit._problem import Outputs
 from memohop.jobs.executor import Lost
 from memohop.nn import in_part
 from memohop.parts.folder import as_rows, matrix_rows, read_block, starts_of

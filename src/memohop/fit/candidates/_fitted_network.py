@@ -13,8 +13,9 @@ from torch import Tensor
 
 from memohop.data.arcs import ArcAttribute
 from memohop.errors import UsageError
+from memohop.fit._graph import Inputs
 from memohop.fit._neighbourhood import EVERY, Rows
-from memohop.fit._problem import Inputs, Outputs
+from memohop.fit._problem import Outputs
 from memohop.fit._saved import Saved, Sizes, check_state, checked_options
 from memohop.fit._structure import structure_width
 from memohop.fit.candidates._network_data import as_data, relations_of, sees_arcs, structure_of

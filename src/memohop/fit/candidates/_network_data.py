@@ -12,10 +12,11 @@ from scipy import sparse
 
 from memohop.data.arcs import ArcAttribute
 from memohop.fit._candidate import Cost, kept_bytes
+from memohop.fit._features import side_by_side
+from memohop.fit._graph import Inputs
 from memohop.fit._neighbourhood import Matrix
-from memohop.fit._problem import Inputs, Problem
+from memohop.fit._problem import Problem
 from memohop.fit._structure import structure_bytes, structure_width
-from memohop.fit._views import side_by_side
 from memohop.pyg import Data
 
 _DEGREE = 3.0  # the logarithm of degrees is divided by this to match the columns

@@ -12,8 +12,9 @@ import numpy as np
 from memohop.errors import UsageError
 from memohop.fit._candidate import Family, Fit, Fits, FittedModel, Look, Setting
 from memohop.fit._curve import Curve, CurveKind
+from memohop.fit._graph import Inputs
 from memohop.fit._neighbourhood import EVERY, Rows
-from memohop.fit._problem import Inputs, Outputs, Problem
+from memohop.fit._problem import Outputs, Problem
 from memohop.fit._saved import Saved, Sizes
 
 _ARRAYS = ("values", "heights", "errors")

@@ -15,8 +15,9 @@ from scipy import sparse
 
 from memohop.errors import UsageError
 from memohop.fit._candidate import Cost, Family, Fit, Fits, FittedModel, Look, Setting, kept_bytes
+from memohop.fit._graph import Inputs
 from memohop.fit._neighbourhood import APART, EVERY, Matrix, Rows
-from memohop.fit._problem import Inputs, Outputs, Problem
+from memohop.fit._problem import Outputs, Problem
 from memohop.fit._saved import Sizes
 from memohop.fit._structure import structure_bytes
 from memohop.fit._views import Extras, Means, OwnColumns, Sees, View
