@@ -170,7 +170,7 @@ class EdgeStatistics(NamedTuple):
             for column in self.fitted.columns
             if self.fitted.on_arcs and isinstance(column, Category | Code)
         ]
-        apart = [f"neighbours apart by {listed(kinds)}"] if kinds else []
+        apart = [f"to tell neighbours apart by {listed(kinds)}"] if kinds else []
         return apart + ["to count a neighbour as often as its edge comes"] * self.fitted.repeated
 
 
