@@ -63,7 +63,7 @@ def test_a_table_with_words_is_tried_with_and_without_their_means():
     assert family.openers(problem) == 3
     generator = np.random.default_rng(0)
     near = [variations(family, problem, first[0], 2, generator) for _ in range(100)]
-    assert {group[0].options["means"] for group in near} == {"numbers", "all"}
+    assert {group[0].options["means"] for group in near} == {"numbers", "all", "none"}
     assert {group[0].options["extras"] for group in near} == {*get_args(Extras)}
     assert all(variation.options == group[0].options for group in near for variation in group)
     widths = []
@@ -117,7 +117,9 @@ def test_a_table_of_numbers_or_without_neighbours_has_no_choice_of_means(sees):
     family = TreeFamily("lightgbm", sees)
     x = tiny_problem().x if sees == "neighbours" else np.eye(60, 20, dtype=np.float32)
     assert family.openers(tiny_problem(x=x)) == 1 + (sees == "neighbours")
-    assert all({*setting.options} <= {"extras"} for setting in family.first(tiny_problem(x=x)))
+    options = [setting.options for setting in family.first(tiny_problem(x=x))]
+    assert all({*some} <= {"means", "extras"} for some in options)
+    assert all(some.get("means", "all") == "all" for some in options)
 
 
 def test_numbers_have_one_output():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -91,6 +93,22 @@ def test_means_of_numbers_alone_leave_words_to_the_node_itself(form, monkeypatch
     assert np.allclose(features[:, 3], [2, 14 / 3, 2, 2])
     assert np.allclose(features[:, 4], [14 / 3, 2, 14 / 3, 14 / 3])
     assert len(names) == features.shape[1]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("ways", ["sides", "apart"])
+def test_without_means_neighbours_are_their_number_and_their_labels(form, ways):
+    inputs = replace(graph(form(X)), arcs=ARCS[:, ::2])  # directed
+    view = View.fit(inputs, "neighbours", 2, means="none", ways=ways)
+    features = view.features(inputs, Y)
+    features = features.toarray() if sparse.issparse(features) else features
+    near = inputs.neighbourhood
+    assert len(view.ways) == 3
+    expected = [X, near.degrees(view.ways), near.label_shares(Y, 2, ways=view.ways)]
+    assert np.array_equal(features, np.hstack(expected))
+    names = view.names(inputs, ["number", "word"])
+    assert len(names) == features.shape[1]
+    assert {name.source for name in names} == {"own", "degree", "labels"}
 
 
 def test_one_graph_after_another_is_never_mistaken_for_the_last():

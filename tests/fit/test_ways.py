@@ -202,6 +202,8 @@ class TestChoice:
             assert opened.count("apart") == 1
             assert set(opened) == {first, "apart"}
             assert opened[0] == first
+            (apart,) = (each for each in kind.first(problem) if each.options["ways"] == "apart")
+            assert apart.options["means"] == "none"
             assert kind.space(problem)["ways"] == [first, "apart"]
 
     def test_merged_is_an_undirected_graph(self):

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 Sees = Literal["columns", "neighbours", "rows", "positions"]
 """A node's own columns; also its edges' and its neighbours'; also who these are, in two ways."""
 
-Means = Literal["all", "numbers"]
-"""The columns whose means over the neighbours are features: all, or those that are rarely 0.
+Means = Literal["all", "numbers", "none"]
+"""The columns whose means over the neighbours are features: all, those that are rarely 0, or none.
 
 Means of words and of categories with many values are many features that say little each: trees
-often do better without them.
+often do better without them. Where a neighbour's label says most, those of numbers are in the way.
 """
 
 OwnColumns = Literal["all", "numbers", "low-rank"]
@@ -140,7 +140,8 @@ class View:
         if columns != "all":
             stand_ins = few() if columns == "low-rank" else _alone(rare, width)
         components, apart = stand_ins, columns == "all"
-        if means == "numbers":
+        if means != "all":
+            rare = rare if means == "numbers" else rare[:0]
             components, apart = _alone(rare, width), False
         elif columns == "all" and sees != "columns" and width > _WIDE:
             degrees = inputs.neighbourhood.both.sum(axis=1)

@@ -125,17 +125,22 @@ class ViewFamily(Family):
         return len(self._tables(problem))
 
     def _more_openers(self, problem: Problem) -> list[dict[str, str]]:
-        """Options of the graph that a search begins with, beside the usual ones."""
+        """Options of the graph that a search begins with, beside the usual ones.
+
+        Along many ways, means of columns would be hundreds of features, and labels one or two each.
+        """
         if self.sees != "neighbours":
             return []
         choices = self._of_graph(problem)
-        wanted = {"ways": "apart", "extras": "structure"}
-        return [{name: value} for name, value in wanted.items() if value in choices[name][1:]]
+        wanted = {"ways": {"ways": "apart", "means": "none"}, "extras": {"extras": "structure"}}
+        return [more for name, more in wanted.items() if more[name] in choices[name][1:]]
 
     def space(self, problem: Problem) -> Space:
         """The numbers, and the options between which there is a choice."""
         tables = self._tables(problem)
         values = {name: [*dict.fromkeys(each[name] for each in tables)] for name in tables[0]}
+        if self.sees_graph:
+            values["means"].append("none")
         values |= {name: [*some] for name, some in self._of_graph(problem).items()}
         choices: Space = {name: [*some] for name, some in values.items() if len(some) > 1}
         return choices | listed().numbers[self.learner]
@@ -167,7 +172,8 @@ class ViewFamily(Family):
             table = {"columns": columns, "means": of_neighbours}
             if there[columns] and table not in tables:
                 tables.append({**table})
-        said = [name for name in tables[0] if {table[name] for table in tables} != {"all"}]
+        said = ["columns"] if {table["columns"] for table in tables} != {"all"} else []
+        said += ["means"] if self.sees_graph else []
         tables = [{name: table[name] for name in said} for table in tables]
         if problem.values:
             with_labels = [{**table, "same_values": True} for table in tables]
