@@ -292,7 +292,7 @@ def test_weights_are_those_of_the_whole_table(tmp_path, directed):
     assert warning.endswith("part-0.csv and 2 more file(s): not used: column 'since'")
 
 
-@pytest.mark.parametrize("how", [{"split": "part"}, {"time_column": "day"}, {"group": "team"}])
+@pytest.mark.parametrize("how", [{"split": "part"}, {"group": "team"}])
 def test_sets_are_those_of_the_whole_table(tmp_path, how):
     whole = whole_tables(tmp_path, nodes=SETS)
     tables = cut(tmp_path / "n", SETS), whole[1]
@@ -300,6 +300,18 @@ def test_sets_are_those_of_the_whole_table(tmp_path, how):
     prepared, expected = compared(tmp_path, tables, whole, label="kind", drop=drop, **how)
     notes = {note for note in expected.notes if "fit also tries" not in note}
     assert {note.replace(", but fit tries both", "") for note in notes} <= set(prepared.notes)
+
+
+def test_times_decide_the_split_of_a_prepared_graph_and_nothing_else(tmp_path):
+    options = {"label": "kind", "drop": ["part", "team"]}
+    whole = whole_tables(tmp_path, nodes=SETS)
+    timed = read_graph(*whole, **options, time_column="day")
+    prepared = memohop.prepare(*whole, tmp_path / "graph", **options, time_column="day")
+    assert all(map(np.array_equal, prepared.masks, timed.masks))
+    options["drop"] = [*options["drop"], "day"]
+    _, expected = compared(tmp_path / "more", whole, whole, **options)
+    assert np.array_equal(prepared.x, expected.x)
+    assert prepared.encoder == expected.encoder.without_attributes()
 
 
 @pytest.fixture(params=[True, False], ids=["directed", "undirected"])
