@@ -10,6 +10,7 @@ import numpy as np
 from memohop.fit._candidate import Candidate, Cost, Fit, Fits, Look, Setting
 from memohop.fit._graph import Inputs
 from memohop.fit._neighbourhood import EVERY, Rows
+from memohop.fit._portfolio import search
 from memohop.fit._problem import Problem
 from memohop.jobs.space import Range, Space
 from memohop.training import Enough
@@ -105,3 +106,14 @@ def candidate(
 def toy_problem() -> Problem:
     """A hundred nodes of two classes, with three splits."""
     return tiny_problem(100, splits=3)
+
+
+def searched(problem, kinds, time=None, trials=None, **more):
+    """What a search finds."""
+    return search(problem, kinds, **{"time": time, "trials": trials, "seed": 0} | more)
+
+
+def counts(run, *names):
+    """How many settings of each kind were tried."""
+    families = [tried.setting.family for tried in run.candidates]
+    return [families.count(name) for name in names]

@@ -19,8 +19,7 @@ A file with a changed byte is refused, but a correct digest does not make a mode
 ranges of ``model.json`` are those of :class:`Description`. Its parts must agree with each other and
 with the graph, and those of the ensemble are checked by their own classes; no number in the file
 decides how many bytes are allocated. To share a model without its data, delete the file of the
-graph: the rest predicts on other graphs. A model in an earlier format than this, the fifth, is to
-be fitted again.
+graph: the rest predicts on other graphs. A model in a format before the fifth must be fitted again.
 """
 
 from __future__ import annotations

@@ -56,14 +56,12 @@ Among thousands of words, some numbers are rarely looked at by trees, which try 
 or one by one.
 """
 
-
 Ways = Literal["merged", "sides", "apart"]
 """How neighbours are told apart: not at all; labels and degrees by the side that their arcs are on,
 if arcs have a direction; or these and means of numbers by side and relation."""
 
 Extras = Literal["none", "structure", "spread", "both"]
 """What else of the graph is seen: its structure; extremes and spread of numbers; or both."""
-
 
 _WIDE = 256  # from this many columns on, two hops (and one, if dense) are combined
 COMBINED = 64

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Self, TypeAlias
+from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
@@ -307,8 +308,11 @@ def _some(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def slices(texts: pa.ChunkedArray) -> Iterator[tuple[int, pa.Array]]:
     """Some strings at a time, in lower case, and the row of the first of them."""
     for start in range(0, len(texts), _ROWS):
-        piece = texts.slice(start, _ROWS).cast(pa.string()).combine_chunks()
-        yield start, pc.utf8_lower(pc.utf8_normalize(piece, "NFKC"))
+        # Versions of Arrow differ in how they normalise letters with accents.
+        normal = [
+            text and normalize("NFKC", text) for text in texts.slice(start, _ROWS).to_pylist()
+        ]
+        yield start, pc.utf8_lower(pa.array(normal, pa.string()))
 
 
 def _from(texts: pa.Array, start: int, size: int) -> pa.Array:
