@@ -279,7 +279,12 @@ class Claims:
         self._thread.join()
         # The error that ended the work matters, not that the store cannot be written either.
         with nullcontext() if error is None else suppress(DataError), self._store.transaction():
-            self._store.db.execute("DELETE FROM claims WHERE host = ? AND pid = ?", self._me)
+            here, me = self._me
+            claims = self._store.db.execute("SELECT pid FROM claims WHERE host = ?", (here,))
+            # One that was killed may have left a claim to a cell that it had written.
+            void = {pid for (pid,) in claims.fetchall() if not psutil.pid_exists(pid)}
+            for pid in {me, *void}:
+                self._store.db.execute("DELETE FROM claims WHERE host = ? AND pid = ?", (here, pid))
 
     def take(self, cell: str) -> bool:
         """Claim a cell; False if another process works on it."""

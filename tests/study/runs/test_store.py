@@ -2,6 +2,7 @@
 
 import multiprocessing
 import random
+import socket
 import subprocess
 import time
 from contextlib import closing
@@ -159,6 +160,18 @@ class TestClaims:
             store.db.execute("UPDATE claims SET alive = alive - 61")
         with Claims(store) as ours:
             assert ours.take("cell")
+
+    def test_no_claim_of_a_process_that_is_gone_is_left(self, store):
+        killed = subprocess.Popen(["true"])
+        killed.wait()
+        for host, pid in [(socket.gethostname(), killed.pid), ("another machine", killed.pid)]:
+            theirs = Claims(store)
+            theirs._me = (host, pid)
+            theirs.take(f"cell of {host}")
+        with Claims(store) as ours:
+            ours.take("ours")
+        claims = store.db.execute("SELECT cell FROM claims").fetchall()
+        assert claims == [("cell of another machine",)]
 
     def test_signs_of_life_are_given(self, store, monkeypatch):
         monkeypatch.setattr(store_module, "_BEAT", 0.01)
