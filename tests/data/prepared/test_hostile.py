@@ -127,6 +127,7 @@ WRONG = [
     ("weighted", "out-weights", at(4, np.inf), "entry 4 is inf"),
     ("weighted", "out-weights", at(4, np.nan), "entry 4 is nan"),
     ("weighted", "in-weights", at(4, -1), "entry 4 is -1"),
+    ("weighted", "in-weights", at(4, 3e38), "which is not from 0 to 1e\\+30"),
     ("weighted", "features", at((7, 1), np.inf), "entry 7, 1 is inf"),
     ("weighted", "features", at((7, 1), 3e38), "which is not from -10.0 to 10.0"),
     ("sparse", "features-data", at(7, np.nan), "entry 7 is nan"),

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
+from memohop.data.arcs import LARGEST_WEIGHT
 from memohop.data.prepared._arrays import is_array, map_array
 from memohop.data.prepared._folder import GRAPH_FOLDER, Manifest, file_name
 from memohop.data.prepared._links import MOST_NODES
@@ -92,7 +93,7 @@ class _Expected(NamedTuple):
 def _arrays_of(manifest: Manifest) -> dict[str, _Expected]:
     """What each array must be; those that a check needs come before."""
     nodes, arcs, files = manifest.nodes, manifest.arcs, manifest.files
-    are_weights = partial(_check_values, 0, float(np.finfo(np.float32).max))
+    are_weights = partial(_check_values, 0, LARGEST_WEIGHT)
     are_features = partial(_check_values, -CLIP, CLIP)
     matrices = {"out": (arcs, nodes), **({"in": (arcs, nodes)} if manifest.directed else {})}
     if manifest.stored is not None:
