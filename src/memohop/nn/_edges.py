@@ -64,8 +64,8 @@ class RelationConv(nn.Module):
     r"""A convolution with a message for each relation, in both directions, beside its own.
 
     .. math::
-        \mathbf{M} = \mathrm{conv}(\mathbf{C}) + \sum_r \big(\mathbf{A}_r\mathbf{C}\mathbf{W}_r
-            + \mathbf{A}_r'\mathbf{C}\mathbf{W}_r'\big)
+        \mathbf{M} = \mathrm{conv}(\mathbf{C}) + \sum_r (\mathbf{A}_r\mathbf{C}\mathbf{W}_r
+            + \mathbf{A}_r'\mathbf{C}\mathbf{W}_r')
 
     :math:`\mathbf{A}_r` is the graph of the arcs of relation :math:`r` from a node,
     :math:`\mathbf{A}_r'` that of the arcs to it, each normalised by itself. The
