@@ -152,8 +152,8 @@ def _categories(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
 
 def _number(text: str) -> float:
     """What a text says, NaN if it is no number."""
-    found = _NUMBER.fullmatch(text.strip().lower())
-    return float(found[1].replace(",", "")) if found else np.nan
+    number = _NUMBER.fullmatch(text.strip().lower())
+    return float(number[1].replace(",", "")) if number else np.nan
 
 
 def _dates(column: pa.ChunkedArray) -> list[np.ndarray]:

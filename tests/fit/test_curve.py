@@ -120,8 +120,8 @@ def test_numbers_are_in_their_unit_wherever_nodes_are(priced, tmp_path):
     assert (again.predict() == said).all()
     new = np.array([[1.0, 0, 0], [-1.0, 0, 0]], dtype=np.float32)
     arcs = np.array([[0, 300], [300, 0]])
-    for one in (model, again):
-        appended = one.predict(new, arcs, append=True)
+    for regressor in (model, again):
+        appended = regressor.predict(new, arcs, append=True)
         assert appended[0] > 2 * appended[1] > 0
     elsewhere = again.predict(x, ring(300), as_another_graph=True)
     assert elsewhere == pytest.approx(model.predict(x, ring(300), as_another_graph=True))

@@ -34,10 +34,10 @@ def _haversine(one, other):
 def test_the_straight_way_between_points_grows_with_the_way_on_the_sphere(seed):
     generator = np.random.default_rng(seed)
     x = np.column_stack([generator.uniform(-180, 180, 9), generator.uniform(-90, 90, 9)])
-    found = points(x.astype(np.float32), ALONE)
+    placed = points(x.astype(np.float32), ALONE)
     for node in range(9):
         angles = np.array([_haversine(x[node], other) for other in x])
-        straight = np.linalg.norm(found - found[node], axis=1)
+        straight = np.linalg.norm(placed - placed[node], axis=1)
         assert straight == pytest.approx(2 * np.sin(angles / 2), abs=1e-5)
 
 
@@ -71,7 +71,7 @@ def test_places_are_found_and_told():
 
 
 @pytest.mark.parametrize(
-    ("names", "found"),
+    ("names", "are_places"),
     [
         (("lon", "lat"), True),
         (("Longitude", "Latitude"), True),
@@ -83,11 +83,11 @@ def test_places_are_found_and_told():
         (("lon", "y"), False),
     ],
 )
-def test_names_decide(names, found):
+def test_names_decide(names, are_places):
     table = cities()
     lng, lat = names
     table |= {lng: table.pop("home_lng"), lat: table.pop("home_lat")}
-    assert read(table).encoder.places == ((names,) if found else ())
+    assert read(table).encoder.places == ((names,) if are_places else ())
 
 
 @pytest.mark.parametrize("values", ["metres", "words", "swapped"])
@@ -113,11 +113,11 @@ def test_points_of_a_table_with_gaps(form):
         table |= {f"z{n}": (np.arange(300) % 70 == n).astype(int) for n in range(60)}
     graph = read(table)
     assert sparse.issparse(graph.x) == (form == "sparse")
-    found = points(graph.x, graph.encoder.coordinates)
+    placed = points(graph.x, graph.encoder.coordinates)
     degrees = np.column_stack([table["home_lng"], np.array(north, dtype=float)])
     expected = points(degrees, ALONE)
     expected[5] = 0
-    assert found == pytest.approx(expected, abs=1e-5)
+    assert placed == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.fixture(scope="module", params=["nearest", "linear", "lightgbm+neighbours"])

@@ -123,26 +123,26 @@ def problem_and_graphs(directed):
         problem = estimator._problem(given_to_fit(read_first, None, None), 0)
     assert "club" in problem.values
     known = problem.masks.train[:, 0] | problem.masks.val[:, 0]
-    one = replace(problem._showing(known), overall=np.array([0.5, 0.5]))
+    kept = replace(problem._showing(known), overall=np.array([0.5, 0.5]))
     how = {**read_first.reading, "encoder": read_first.encoder, "classes": read_first.classes}
     other = as_given(memohop.read_graph(*scrambled(*tables()), **how), None, None)
     labels = np.random.default_rng(13).integers(-1, 2, NODES)
     changed_graph = replace(
-        one,
+        kept,
         x=other.x,
         arcs=other.arcs(NODES),
-        y=np.where(LATE, labels, one.y),
+        y=np.where(LATE, labels, kept.y),
         times=other.times,
         attributes=other.attributes,
     )
-    return problem, one, changed_graph
+    return problem, kept, changed_graph
 
 
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("family", ALL, ids=lambda family: family.id)
 def test_no_setting_sees_what_comes_later(family, directed):
     """Neither columns nor edges, times or labels; networks have random weights."""
-    problem, one, other = problem_and_graphs(directed)
+    problem, kept, other = problem_and_graphs(directed)
     settings = family.first(problem)
     if family.id in UNTIMELY:
         assert not settings
@@ -158,10 +158,10 @@ def test_no_setting_sees_what_comes_later(family, directed):
             sizes = (data.x.shape[1], 2, NODES)
             network = build(family.id, *sizes[:2], num_nodes=NODES, **setting.options)
             part = Network(family.id, setting.options, sizes, 1.0, network.state_dict())
-            before, after = part.outputs(one), part.outputs(other)
+            before, after = part.outputs(kept), part.outputs(other)
         else:
             view = family.view(problem, setting)
-            before, after = (_dense(view.features(graph, graph.y)) for graph in (one, other))
+            before, after = (_dense(view.features(graph, graph.y)) for graph in (kept, other))
         assert after[~LATE] == pytest.approx(before[~LATE], abs=1e-5), setting
         assert np.abs(after - before)[LATE].max() > 1e-3
 
@@ -269,9 +269,9 @@ def test_new_nodes_learn_from_what_was_before_them(fitted):
     links = {"source": ["new"] * 6 + ["newer"] * 6, "target": old * 2}
     links |= {"amount": [1.0] * 12, "how": ["cash"] * 12, "since": [98.0] * 12}
     loose = links | {"target": ["new"] * 6 + ["newer"] * 6}
-    one, other = (fitted.outputs(new, each, append=True) for each in (links, loose))
-    assert one[0] == pytest.approx(other[0], abs=1e-7)  # its neighbours come later
-    assert np.abs(one[1] - other[1]).max() > 1e-4
+    linked, alone = (fitted.outputs(new, each, append=True) for each in (links, loose))
+    assert linked[0] == pytest.approx(alone[0], abs=1e-7)  # its neighbours come later
+    assert np.abs(linked[1] - alone[1]).max() > 1e-4
 
 
 def test_times_of_nodes_that_come_one_by_one_make_the_same_graph():

@@ -72,10 +72,10 @@ def openers(
         and least[i] <= max((_HALF if i == sure else _QUARTER) * limit, cheapest)
     ]
     first = {kinds[i].id: i for i in reversed(possible)}
-    found = [
+    openers = [
         Opener(
             settings[i], min(least[i], _LITTLE * limit) if i == sure else 0.0, i in first.values()
         )
         for i in possible
     ]
-    return sorted(found, key=lambda opener: not opener.is_first)
+    return sorted(openers, key=lambda opener: not opener.is_first)

@@ -25,7 +25,7 @@ the standard deviation of its values, and the feature that is 1 where it is miss
 
 def points(x: Matrix, places: Places) -> NDArray[np.float32]:
     """The points of each node, side by side, ``[nodes, 3 * pairs]``."""
-    found = []
+    on_sphere = []
     for pair in places:
         degrees, absent = [], np.zeros(x.shape[0], dtype=bool)
         for feature, mean, std, flag in pair:
@@ -35,8 +35,8 @@ def points(x: Matrix, places: Places) -> NDArray[np.float32]:
         longitude, latitude = np.deg2rad(degrees)
         around = np.cos(latitude)
         point = [around * np.cos(longitude), around * np.sin(longitude), np.sin(latitude)]
-        found.append(np.where(absent, 0, point).T)
-    return np.hstack(found).astype(np.float32)
+        on_sphere.append(np.where(absent, 0, point).T)
+    return np.hstack(on_sphere).astype(np.float32)
 
 
 def checked_places(places: Places, features: int) -> Places:

@@ -97,15 +97,15 @@ class ValueLabels(NamedTuple):
             return None
         codes = codes_of(x, columns.values())
         there = (codes != 0) & is_known(y, classes)[:, None]
-        found, places = [], []
+        distinct, places = [], []
         for each in (codes, y[:, None], _moments(times, len(y))[:, None]):
             spelled = np.broadcast_to(each, codes.shape)[there]
             different, place = np.unique(spelled, return_inverse=True)
-            found.append(different)
+            distinct.append(different)
             places.append(place)
         entries, counts = np.unique(places, axis=1, return_counts=True)
         values, labels, moments = (
-            different[place] for different, place in zip(found, entries, strict=True)
+            different[place] for different, place in zip(distinct, entries, strict=True)
         )
         return cls(values, labels, moments, counts)
 

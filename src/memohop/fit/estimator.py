@@ -200,7 +200,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         model = fit_to_all(problem, kinds, chosen, seconds=seconds, progress=tell, workers=workers)
         stopped = "interrupted" if interrupted() else record.stopped
         self.report_ = replace(record, stopped=stopped, seconds=clock.monotonic() - begin)
-        if not any(one.takes_attributes for part in model.components for one in part.models):
+        if not any(each.takes_attributes for part in model.components for each in part.models):
             self._forget_attributes()
         self.model_ = model
         return self

@@ -243,7 +243,7 @@ def test_a_round_trip_through_a_text_file_keeps_every_id_value_label_and_edge(
     graph = read_graph(
         tmp_path / "nodes.csv", tmp_path / "edges.csv", label="label", directed=directed
     )
-    assert [str(found) for found in graph.ids] == ids
+    assert [str(id) for id in graph.ids] == ids
     known = sorted({label for label in labels if label is not None})
     assert graph.classes == known
     assert graph.data.y.tolist() == [

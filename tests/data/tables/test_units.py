@@ -41,9 +41,9 @@ def test_factors_are_right(number, unit, same):
     "pair", ["m kg", "m min", "M m", "m h", "$ €", "°C °F", "t T", "Mb MB", "apples pears", " m"]
 )
 def test_what_has_no_fixed_factor_is_not_converted(pair):
-    one, other = pair.split(" ")
-    assert factor(one, other) is None
-    assert factor(other, one) is None
+    unit, other = pair.split(" ")
+    assert factor(unit, other) is None
+    assert factor(other, unit) is None
 
 
 def test_every_unit_is_read_as_it_is_spelled():

@@ -32,9 +32,9 @@ def coordinate(column: Column, cells: Cells) -> tuple[str, ...] | None:
 
 def pairs_of(coordinates: Mapping[tuple[str, ...], str]) -> tuple[tuple[str, str], ...]:
     """Columns whose names differ by longitude and latitude alone: ``home_lon`` and ``home_lat``."""
-    found = []
+    pairs = []
     for words, name in coordinates.items():
         other = tuple("latitude" if word == "longitude" else word for word in words)
         if other != words and other in coordinates:
-            found.append((name, coordinates[other]))
-    return tuple(found)
+            pairs.append((name, coordinates[other]))
+    return tuple(pairs)

@@ -189,9 +189,9 @@ class Cells:
         """How most strings spell numbers or times; None if the cells are no strings."""
         if self._known is not None or self.stored != "text":
             return self._known
-        found = spelling_of(self._said)
-        asked = self.reading == "numeric" and isinstance(found, NumberSpelling) and found.unit
-        return replace(found, bare=True) if asked else found
+        usual = spelling_of(self._said)
+        asked = self.reading == "numeric" and isinstance(usual, NumberSpelling) and usual.unit
+        return replace(usual, bare=True) if asked else usual
 
     @property
     def unit(self) -> str:

@@ -96,8 +96,8 @@ def _rise_alike(x: NDArray[np.float64], y: NDArray[Any]) -> bool:
         return not constant and bool(abs(stats.spearmanr(x, y).statistic) >= 1 - _ROUNDED)
     if len(classes := np.unique(y)) != 2:
         return False
-    one, other = (x[y == label] for label in classes)
-    return bool(one.max() < other.min() or other.max() < one.min())
+    first, second = (x[y == label] for label in classes)
+    return bool(first.max() < second.min() or second.max() < first.min())
 
 
 def _by_chance(y: NDArray[Any], one_to_one: bool) -> float:

@@ -86,7 +86,7 @@ class NetworkFamily(Family):
         if self._may_see_structure(problem) and not self.has_memory:
             rest = [_with(own[0], extras="structure"), *rest]
         if uses:
-            own, rest = ([_with(one, edges="none") for one in some] for some in (own, rest))
+            own, rest = ([_with(setting, edges="none") for setting in some] for some in (own, rest))
         first = own[: space.openers] + of_edges[:1] + rest + of_edges[1:]
         if problem.undecided and directed:
             more = [_with(setting, edges="none") for setting in space.own] if uses else space.own
@@ -98,7 +98,7 @@ class NetworkFamily(Family):
     def openers(self, problem: Problem) -> int:
         """How many of its first settings a search starts with."""
         space, uses = spaces.listed().networks[self.id], self._uses_of_edges(problem)
-        return space.openers + any(one.options["edges"] in uses for one in space.of_edges)
+        return space.openers + any(setting.options["edges"] in uses for setting in space.of_edges)
 
     def _uses_of_edges(self, problem: Problem) -> list[str]:
         """What it may learn from attributes of arcs, if these have some: values of ``edges``.
