@@ -139,9 +139,7 @@ class _Scores(Operation):
             return kernels.dynamic_scores(receive, send, score, negative_slope, pattern)
         out = receive.new_empty(len(receive), len(pattern))
         for part in _parts(receive, pattern):
-            arcs = _sums(receive[part], send[part], pattern)
-            if edge_map is not None and attributes is not None:
-                arcs += attributes @ edge_map[part]
+            arcs = _sums(part, receive, send, edge_map, pattern, attributes)
             arcs = F.leaky_relu_(arcs, negative_slope)
             torch.matmul(arcs, score[part, :, None], out=out[part, :, None])
         return out
@@ -194,9 +192,7 @@ class _ScoresBackward(Operation):
         by_row, by_column = pattern.incidence
         swapped = grad.index_select(-1, pattern.order)
         for part in _parts(receive, pattern):
-            arcs = _sums(receive[part], send[part], pattern)
-            if edge_map is not None and attributes is not None:
-                arcs += attributes @ edge_map[part]
+            arcs = _sums(part, receive, send, edge_map, pattern, attributes)
             positive = (arcs > 0).view(torch.int8)
             turned = positive - positive.index_select(1, pattern.row_start)
             of_receive[part] = weighted_product(grad[part], turned.to(grad.dtype), by_row)
@@ -242,9 +238,23 @@ def _kernels(tensor: Tensor, pattern: Pattern) -> ModuleType | None:
     return kernels_for(tensor) if len(pattern) >= MANY_ENTRIES else None
 
 
-def _sums(receive: Tensor, send: Tensor, pattern: Pattern) -> Tensor:
-    """The sum of both ends' vectors for each entry: ``[K, entries, D]``."""
-    return receive.index_select(1, pattern.row).add_(send.index_select(1, pattern.col))
+def _sums(
+    part: slice,
+    receive: Tensor,
+    send: Tensor,
+    edge_map: Tensor | None,
+    pattern: Pattern,
+    attributes: Tensor | None,
+) -> Tensor:
+    """The sum of both ends' vectors, and of its attributes', for each entry: ``[K, entries, D]``.
+
+    That is for some of the ``K``, a ``part``.
+    """
+    sums = receive[part].index_select(1, pattern.row)
+    sums.add_(send[part].index_select(1, pattern.col))
+    if edge_map is not None and attributes is not None:
+        sums += attributes @ edge_map[part]
+    return sums
 
 
 def _parts(receive: Tensor, pattern: Pattern) -> Iterator[slice]:
